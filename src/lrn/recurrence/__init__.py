@@ -1,0 +1,8 @@
+"""Running an elementwise recurrence: one definition, several engines that must agree with it."""
+
+from lrn.recurrence.cells import CELLS, Cell
+from lrn.recurrence.dispatch import engine, engines
+from lrn.recurrence.ops import scan
+from lrn.recurrence.rows import Rows
+
+__all__ = ["CELLS", "Cell", "Rows", "engine", "engines", "scan"]

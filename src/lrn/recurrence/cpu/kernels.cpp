@@ -1,0 +1,52 @@
+// Every cell in every type, for one instruction set. Compiled once for each of them, with
+//   LRN_SET     its name here
+//   LRN_TARGET  its name for the compiler, if it is not the default one
+//   LRN_BYTES   the width of its vectors
+#include "scan.h"
+
+#ifdef LRN_TARGET
+#define LRN_KERNEL __attribute__((target(LRN_TARGET), flatten))
+#else
+#define LRN_KERNEL __attribute__((flatten))
+#endif
+
+namespace lrn::LRN_SET {
+
+namespace {
+
+#define LRN_DEFINE(name, Cell, type, Storage)                                                        \
+  LRN_KERNEL void name##_##type##_forward(const Problem& p, int64_t first, int64_t last) {           \
+    for (int64_t i = first; i < last; ++i) forward_tile<LRN_BYTES, Cell, Storage>(p, Tile(p, i));    \
+  }                                                                                                  \
+  LRN_KERNEL void name##_##type##_backward(const Problem& p, int64_t first, int64_t last) {          \
+    for (int64_t i = first; i < last; ++i) backward_tile<LRN_BYTES, Cell, Storage>(p, Tile(p, i));   \
+  }
+
+#define LRN_LIST(name, Cell, type, Storage)                                                          \
+  {#name, Type::type, Cell::gates, Cell::own_memory ? 2 : 1, Cell::vectors, name##_##type##_forward, \
+   name##_##type##_backward},
+
+#define LRN_TYPES(what, name, Cell)                                                                  \
+  what(name, Cell, f32, float) what(name, Cell, f64, double) what(name, Cell, bf16, BFloat16)        \
+      what(name, Cell, f16, Float16)
+
+#define LRN_CELLS(what)                                                                              \
+  LRN_TYPES(what, lrn_tanh, Lrn<Tanh>)                                                               \
+  LRN_TYPES(what, lrn_identity, Lrn<Identity>)                                                       \
+  LRN_TYPES(what, olrn, Olrn)                                                                        \
+  LRN_TYPES(what, glrn_tanh, Glrn<Tanh>)                                                             \
+  LRN_TYPES(what, glrn_identity, Glrn<Identity>)                                                     \
+  LRN_TYPES(what, elrn_tanh, Elrn<Tanh>)                                                             \
+  LRN_TYPES(what, elrn_identity, Elrn<Identity>)                                                     \
+  LRN_TYPES(what, sru, Sru)
+
+LRN_CELLS(LRN_DEFINE)
+
+}  // namespace
+
+const std::vector<Kernels>& kernels() {
+  static const std::vector<Kernels> all = {LRN_CELLS(LRN_LIST)};
+  return all;
+}
+
+}  // namespace lrn::LRN_SET

@@ -1,0 +1,37 @@
+"""Parameters and maths of each recurrent unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lrn.units.atr import ATR
+from lrn.units.checks import check_choice
+from lrn.units.gru import GRU
+from lrn.units.lrn import ELRN, GLRN, LRN, OLRN
+from lrn.units.lstm import LSTM
+from lrn.units.sru import SRU
+from lrn.units.unit import Unit
+
+_CLASSES: dict[str, type[Unit]] = {
+    cls.__name__.lower(): cls for cls in (LRN, OLRN, GLRN, ELRN, ATR, SRU, LSTM, GRU)
+}
+
+UNITS: tuple[str, ...] = tuple(_CLASSES)
+"""The names that :func:`make_unit` knows."""
+
+
+def make_unit(name: str, input_size: int, hidden_size: int, *args: Any, **kwargs: Any) -> Unit:
+    """A unit by name; the other arguments are the unit's own.
+
+    >>> import lrn
+    >>> lrn.make_unit("olrn", 3, 4, bidirectional=True)
+    OLRN(3, 4, bidirectional=True)
+    >>> lrn.make_unit("lsrn", 3, 4)
+    Traceback (most recent call last):
+    ValueError: unknown unit 'lsrn'; allowed: lrn, olrn, glrn, elrn, atr, sru, lstm, gru; did you mean 'lrn'?
+    """
+    check_choice("unit", name, UNITS)
+    return _CLASSES[name](input_size, hidden_size, *args, **kwargs)
+
+
+__all__ = ["ATR", "ELRN", "GLRN", "GRU", "LRN", "LSTM", "OLRN", "SRU", "UNITS", "Unit", "make_unit"]

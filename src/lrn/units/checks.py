@@ -1,0 +1,119 @@
+"""What a unit accepts. Every error names what was given and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+SHAPES = {
+    "time": {2: "[T, I]", 3: "[T, B, I]"},
+    "batch": {2: "[T, I]", 3: "[B, T, I]"},
+    "packed": {2: "[rows, I]"},
+}
+
+
+def check_choice(what: str, given: object, allowed: Sequence[str | None]) -> None:
+    if given in allowed:
+        return
+    near = difflib.get_close_matches(str(given), [a for a in allowed if a], n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"unknown {what} {given!r}; allowed: {', '.join(map(str, allowed))}{hint}")
+
+
+def check_count(what: str, given: object) -> None:
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise ValueError(f"{what} must be a positive whole number, got {given!r}")
+
+
+def check_input(unit: str, x: Tensor, features: int, parameter: Tensor, layout: str) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{unit}: input must be a Tensor or a PackedSequence, got {type(x).__name__}")
+    shapes = SHAPES[layout]
+    if x.dim() not in shapes:
+        allowed = " or ".join(shapes.values())
+        raise ValueError(f"{unit}: input must be {allowed}, got {x.dim()} dimensions: shape {tuple(x.shape)}")
+    if x.shape[-1] != features:
+        raise ValueError(
+            f"{unit}: input must have {features} features in its last dimension, "
+            f"got {x.shape[-1]}: shape {tuple(x.shape)}"
+        )
+    _check_dtype(unit, "input", x, parameter.dtype)
+    if x.device != parameter.device:
+        raise ValueError(f"{unit}: input is on {x.device}, the unit's parameters on {parameter.device}")
+
+
+def _check_dtype(unit: str, what: str, x: Tensor, dtype: torch.dtype) -> None:
+    if x.dtype == dtype:
+        return
+    if x.is_floating_point() and torch.is_autocast_enabled(x.device.type):
+        return
+    raise TypeError(f"{unit}: {what} must be {dtype} like the unit's parameters, got {x.dtype}")
+
+
+def check_state(unit: str, state: object, parts: int, shape: tuple[int, ...], x: Tensor) -> list[Tensor]:
+    """The state's tensors, ``parts`` of them, each of ``shape``."""
+    if parts == 1:
+        if not isinstance(state, Tensor):
+            given = f"a {type(state).__name__}"
+            if isinstance(state, tuple | list):
+                given += f" of {len(state)}"
+            raise TypeError(f"{unit}: state must be one tensor {list(shape)}, got {given}")
+        tensors = [state]
+    else:
+        if not isinstance(state, tuple | list) or len(state) != parts:
+            given = f"{len(state)} tensors" if isinstance(state, tuple | list) else type(state).__name__
+            raise TypeError(f"{unit}: state must be a pair (h, c), each {list(shape)}, got {given}")
+        tensors = list(state)
+    for tensor in tensors:
+        if tuple(tensor.shape) != shape:
+            raise ValueError(f"{unit}: state must have shape {list(shape)}, got {list(tensor.shape)}")
+        _check_dtype(unit, "state", tensor, x.dtype)
+    return tensors
+
+
+def check_lengths(lengths: Tensor | Sequence[int], batch: int, steps: int, device: torch.device) -> Tensor:
+    if not isinstance(lengths, Tensor):
+        lengths = torch.tensor(list(lengths), dtype=None if len(lengths) else torch.int64)
+    if lengths.dtype not in INTEGERS:
+        raise TypeError(f"lengths must be whole numbers, got {lengths.dtype}")
+    if tuple(lengths.shape) != (batch,):
+        raise ValueError(f"lengths must have one entry a row, [{batch}], got {list(lengths.shape)}")
+    if batch and not torch.compiler.is_compiling():  # compiled code leaves this to the engine
+        low, high = (int(edge) for edge in lengths.aminmax())
+        if low < 0:
+            raise ValueError(f"lengths must not be negative, got {low}")
+        if high > steps:
+            raise ValueError(f"lengths must not exceed the input's {steps} steps, got {high}")
+    return lengths.to(device=device, dtype=torch.int64)
+
+
+def check_reset(reset: Tensor | PackedSequence, input: Tensor, batch_dim: int) -> Tensor:
+    if not isinstance(reset, Tensor) or reset.dtype != torch.bool:
+        given = reset.dtype if isinstance(reset, Tensor) else type(reset).__name__
+        raise TypeError(f"reset must be a bool tensor, got {given}")
+    if reset.shape != input.shape[:-1]:
+        raise ValueError(
+            f"reset must have input's leading dimensions {list(input.shape[:-1])}, got {list(reset.shape)}"
+        )
+    reset = reset.to(input.device)
+    return reset if input.dim() == 3 else reset.unsqueeze(batch_dim)
+
+
+def check_packed_reset(reset: Tensor | PackedSequence | None, input: PackedSequence) -> Tensor | None:
+    if reset is None:
+        return None
+    if not isinstance(reset, PackedSequence) or reset.data.dtype != torch.bool:
+        raise TypeError("with a PackedSequence as input, reset must be a PackedSequence of bool")
+    same_order = (reset.sorted_indices is None) == (input.sorted_indices is None) and (
+        reset.sorted_indices is None
+        or input.sorted_indices is None
+        or torch.equal(reset.sorted_indices, input.sorted_indices)
+    )
+    if not torch.equal(reset.batch_sizes, input.batch_sizes) or not same_order:
+        raise ValueError("reset must be packed like input: same batch_sizes, same order of rows")
+    return reset.data.to(input.data.device)

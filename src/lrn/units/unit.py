@@ -1,0 +1,449 @@
+"""What all units share: layers, directions, padding and packing, dropout, norm, the state contract.
+
+A unit is a *projection* of the whole sequence (every matrix product it can do ahead of time) and a
+*recurrence* that walks over time. This file owns everything but the recurrence itself.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from lrn import recurrence
+from lrn.recurrence import Rows
+from lrn.recurrence.cells import ACTIVATIONS, State
+from lrn.units.checks import (
+    check_choice,
+    check_count,
+    check_input,
+    check_lengths,
+    check_packed_reset,
+    check_reset,
+    check_state,
+)
+
+UserState = Tensor | tuple[Tensor, Tensor]
+Body = Callable[[Tensor, Tensor, Rows], tuple[Tensor, Tensor]]
+
+NORMS = (None, "layer", "rms")
+NORM_EPS = 1e-8
+
+
+class Unit(nn.Module):
+    """A stack of recurrent layers with the calling contract of ``nn.LSTM`` / ``nn.GRU``.
+
+    ``output, state = unit(input, state=None, lengths=None, reset=None)`` with input ``[T, B, I]``
+    (``[B, T, I]`` if ``batch_first``), ``[T, I]`` or a ``PackedSequence``; output and state are shaped
+    as in ``torch.nn``.
+
+    Args:
+        input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional: as in ``nn.LSTM``.
+        norm: None, "layer" or "rms": normalise every projected product, before its bias.
+    """
+
+    gates: ClassVar[int]  # products of the input, fused along the first axis of weight_ih
+    hidden_gates: ClassVar[int] = 0  # products of the hidden state, fused in weight_hh
+    parts: ClassVar[int] = 1  # tensors in the state: h, or h and c
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        norm: str | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_count("input_size", input_size)
+        check_count("hidden_size", hidden_size)
+        check_count("num_layers", num_layers)
+        check_choice("norm", norm, NORMS)
+        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
+            raise ValueError(f"dropout must be a probability from 0 to 1, got {dropout!r}")
+        if dropout and num_layers == 1:
+            warnings.warn(f"dropout={dropout} acts between layers and this unit has only one", stacklevel=2)
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.norm = norm
+        # Set by lrn.replace where the model's code unpacks nn.LSTM's (h, c); see _read_state.
+        self.lstm_state = False
+        for layer in range(num_layers):
+            width = input_size if layer == 0 else hidden_size * self.directions
+            for suffix in self._suffixes(layer):
+                for name, shape in self._shapes(width).items():
+                    empty = torch.empty(shape, device=device, dtype=dtype)
+                    self.register_parameter(name + suffix, nn.Parameter(empty))
+        self.reset_parameters()
+
+    # Parameters -------------------------------------------------------------------------------
+
+    @property
+    def directions(self) -> int:
+        return 2 if self.bidirectional else 1
+
+    def _suffixes(self, layer: int) -> tuple[str, ...]:
+        return (f"_l{layer}", f"_l{layer}_reverse")[: self.directions]
+
+    def _shapes(self, width: int) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of one direction of a layer that reads ``width`` features."""
+        inner, outer = self.gates * self.hidden_size, self.hidden_gates * self.hidden_size
+        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (inner, width)}
+        if outer:
+            shapes["weight_hh"] = (outer, self.hidden_size)
+        if self.bias:
+            shapes["bias_ih"] = (inner,)
+        if self.norm:
+            shapes["norm_ih"] = (inner,)
+            if outer:
+                shapes["norm_hh"] = (outer,)
+        return shapes
+
+    def _parameters_of(self, name: str, layer: int) -> list[Tensor | None]:
+        return [getattr(self, name + suffix, None) for suffix in self._suffixes(layer)]
+
+    def reset_parameters(self) -> None:
+        """Matrices Glorot-uniform per gate, biases 0, norm scales 1, SRU's vectors U(-1/√H, 1/√H)."""
+        for name, parameter in self.named_parameters(recurse=False):
+            if name.startswith("weight"):
+                bound = math.sqrt(6 / (parameter.shape[1] + self.hidden_size))
+                nn.init.uniform_(parameter, -bound, bound)
+            elif name.startswith("bias"):
+                nn.init.zeros_(parameter)
+            elif name.startswith("norm"):
+                nn.init.ones_(parameter)
+            else:
+                bound = 1 / math.sqrt(self.hidden_size)
+                nn.init.uniform_(parameter, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Nothing to do: kept so that code written for ``nn.LSTM`` runs unchanged."""
+
+    def extra_repr(self) -> str:
+        shown = [f"{self.input_size}, {self.hidden_size}"]
+        defaults = {
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0.0,
+            "bidirectional": False,
+            "norm": None,
+            "activation": "tanh",
+        }
+        for name, default in defaults.items():
+            value = getattr(self, name, default)
+            if value != default:
+                shown.append(f"{name}={value!r}")
+        return ", ".join(shown)
+
+    # Running ----------------------------------------------------------------------------------
+
+    def forward(
+        self,
+        input: Tensor | PackedSequence,
+        state: UserState | None = None,
+        *,
+        lengths: Tensor | Sequence[int] | None = None,
+        reset: Tensor | PackedSequence | None = None,
+    ) -> tuple[Tensor | PackedSequence, UserState]:
+        """Run all layers over the sequence.
+
+        Args:
+            input: ``[T, B, I]``, ``[B, T, I]`` with ``batch_first``, ``[T, I]``, or a ``PackedSequence``.
+            state: ``[L*D, B, H]`` (a pair of them for LSTM and SRU), without ``B`` if input has none.
+            lengths: real steps of each row, 0 to T; what lies beyond is ignored and outputs zeros.
+            reset: bool, leading dimensions as input: True where a new document begins. No state
+                crosses that border, in either direction.
+        """
+        return self._run(self._all_layers, self.num_layers, self.input_size, input, state, lengths, reset)
+
+    def step(self, input: Tensor, state: UserState | None = None) -> tuple[Tensor, UserState]:
+        """One time step, for streaming: input ``[B, I]`` or ``[I]`` -> output ``[B, H]`` or ``[H]``, state.
+
+        >>> import torch, lrn
+        >>> unit, state = lrn.LRN(3, 4), None
+        >>> for x_t in torch.randn(5, 3):
+        ...     h_t, state = unit.step(x_t, state)
+        """
+        if self.bidirectional:
+            raise ValueError(
+                f"{self._name} is bidirectional: its output at a step needs the steps still to come, "
+                "so it cannot run step by step"
+            )
+        if input.dim() not in (1, 2):
+            raise ValueError(
+                f"{self._name}.step: input must be [B, I] or [I], got shape {tuple(input.shape)}"
+            )
+        time = 1 if self.batch_first and input.dim() == 2 else 0
+        output, state = self(input.unsqueeze(time), state)
+        return output.squeeze(time), state
+
+    def project(self, input: Tensor | PackedSequence, layer: int = 0) -> Tensor | PackedSequence:
+        """Every product that ``layer`` can do ahead of time: ``[..., I]`` -> ``[..., D*gates*H]``.
+
+        Feed the result to :meth:`recur`, whole or step by step, or change it in between.
+
+        >>> import torch, lrn
+        >>> unit, x = lrn.LRN(3, 4), torch.randn(5, 2, 3)
+        >>> torch.equal(unit.recur(unit.project(x))[0], unit(x)[0])
+        True
+        """
+        x = input.data if isinstance(input, PackedSequence) else input
+        width = getattr(self, f"weight_ih_l{self._layer_index(layer)}").shape[1]
+        if x.dim() == 0 or x.shape[-1] != width:
+            raise ValueError(
+                f"{self._name}.project: layer {layer} reads {width} features, got shape {tuple(x.shape)}"
+            )
+        projected = self._project(layer, x)
+        if isinstance(input, PackedSequence):
+            return PackedSequence(projected, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
+        return projected
+
+    def recur(
+        self,
+        projected: Tensor | PackedSequence,
+        state: UserState | None = None,
+        *,
+        lengths: Tensor | Sequence[int] | None = None,
+        reset: Tensor | PackedSequence | None = None,
+        layer: int = 0,
+    ) -> tuple[Tensor | PackedSequence, UserState]:
+        """Walk one layer over an already projected sequence; the rest is as in :meth:`forward`.
+
+        ``state`` is that of this layer alone: ``[D, B, H]``.
+        """
+        self._layer_index(layer)
+        width = self.directions * self.gates * self.hidden_size
+        return self._run(
+            lambda x, s, rows: self._recur(layer, x, s, rows), 1, width, projected, state, lengths, reset
+        )
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _layer_index(self, layer: int) -> int:
+        if not 0 <= layer < self.num_layers:
+            raise ValueError(f"{self._name} has layers 0 to {self.num_layers - 1}, got {layer}")
+        return layer
+
+    def _run(
+        self,
+        body: Body,
+        layers: int,
+        features: int,
+        input: Tensor | PackedSequence,
+        state: UserState | None,
+        lengths: Tensor | Sequence[int] | None,
+        reset: Tensor | PackedSequence | None,
+    ) -> tuple[Tensor | PackedSequence, UserState]:
+        """Bring any input to rows and one state tensor, run ``body`` on them, and bring the results back."""
+        parameter = self.weight_ih_l0
+        assert isinstance(parameter, Tensor)
+        if isinstance(input, PackedSequence):
+            check_input(self._name, input.data, features, parameter, "packed")
+            if lengths is not None:
+                raise ValueError("a PackedSequence carries its own lengths; lengths must be None")
+            marks = check_packed_reset(reset, input)
+            rows = Rows(int(input.batch_sizes[0]), batch_sizes=input.batch_sizes, reset=marks)
+            start = self._read_state(state, layers, rows.batch, input.data, batched=True)
+            if state is not None and input.sorted_indices is not None:
+                start = start.index_select(2, input.sorted_indices)
+            output, final = body(input.data, start, rows)
+            if input.unsorted_indices is not None:
+                final = final.index_select(2, input.unsorted_indices)
+            packed = PackedSequence(output, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
+            return packed, self._write_state(final, batched=True)
+
+        check_input(self._name, input, features, parameter, "batch" if self.batch_first else "time")
+        batched = input.dim() == 3
+        batch_dim = 0 if self.batch_first else 1
+        x = input if batched else input.unsqueeze(batch_dim)
+        batch, steps = x.shape[batch_dim], x.shape[1 - batch_dim]
+        rows = Rows(
+            batch,
+            self.batch_first,
+            lengths=None if lengths is None else check_lengths(lengths, batch, steps, x.device),
+            reset=None if reset is None else check_reset(reset, input, batch_dim),
+        )
+        start = self._read_state(state, layers, batch, x, batched)
+        output, final = body(x, start, rows)
+        if not batched:
+            output = output.squeeze(batch_dim)
+        return output, self._write_state(final, batched)
+
+    def _read_state(
+        self, state: UserState | None, layers: int, batch: int, x: Tensor, batched: bool
+    ) -> Tensor:
+        """The user's state as one tensor ``[parts, layers*D, B, H]``; zeros if there is none."""
+        shape = (layers * self.directions, batch, self.hidden_size)
+        if state is None:
+            return x.new_zeros(self.parts, *shape)
+        if self.lstm_state and isinstance(state, tuple):
+            state = state[0]  # the model handles nn.LSTM's (h, c); this unit's whole state is h
+        parts = check_state(self._name, state, self.parts, shape if batched else shape[::2], x)
+        stacked = parts[0].unsqueeze(0) if self.parts == 1 else torch.stack(parts)
+        return stacked if batched else stacked.unsqueeze(2)
+
+    def _write_state(self, state: Tensor, batched: bool) -> UserState:
+        if not batched:
+            state = state.squeeze(2)
+        if self.parts == 2:
+            return state[0], state[1]
+        return (state[0], state[0]) if self.lstm_state else state[0]
+
+    def _all_layers(self, x: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        if self.num_layers == 1:
+            return self._layer(0, x, state, rows)
+        finals = []
+        for layer, start in enumerate(state.split(self.directions, 1)):
+            if layer and self.dropout and self.training:
+                x = F.dropout(x, self.dropout)
+            x, final = self._layer(layer, x, start, rows)
+            finals.append(final)
+        return x, torch.cat(finals, 1)
+
+    def _layer(self, layer: int, x: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        return self._recur(layer, self._project(layer, x), state, rows)
+
+    def _project(self, layer: int, x: Tensor) -> Tensor:
+        """Both directions in one matrix product."""
+        weight = _join(self._parameters_of("weight_ih", layer))
+        bias = _join(self._parameters_of("bias_ih", layer))
+        assert weight is not None
+        if self.norm is None:
+            return _linear(x, weight, bias)
+        product = _linear(x, weight, None).unflatten(-1, (self.directions, -1))
+        scale = _join(self._parameters_of("norm_ih", layer))
+        assert scale is not None
+        return self._normalise(product, scale.view(self.directions, -1), bias).flatten(-2)
+
+    def _normalise(self, product: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
+        """Normalise the fused product over its whole width, then scale, then bias."""
+        width = product.shape[-1:]
+        if self.norm == "layer":
+            product = F.layer_norm(product, width, eps=NORM_EPS)
+        else:
+            product = F.rms_norm(product, width, eps=NORM_EPS)
+        product = product * scale
+        return product if bias is None else product + bias.view_as(scale)
+
+    def _recur(self, layer: int, projected: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Walk one layer: projected ``[rows, D*gates*H]``, state ``[parts, D, B, H]``."""
+        raise TypeError(f"{self._name} has no recurrence")
+
+
+class ElementwiseUnit(Unit):
+    """A unit with no parameter matrix inside its recurrence: an engine runs the whole walk."""
+
+    @property
+    def cell(self) -> str:
+        """The recurrence's name in ``lrn.recurrence.CELLS``."""
+        return self._name.lower()
+
+    def _recur(self, layer: int, projected: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        x = projected.unflatten(-1, (self.directions, self.gates, self.hidden_size))
+        direction = "both" if self.bidirectional else "forward"
+        return recurrence.scan(self.cell, x, state, self._vectors(layer), rows, direction)
+
+    def _vectors(self, layer: int) -> Tensor | None:
+        """Parameter vectors that the recurrence reads, ``[D, vectors, H]``."""
+        return None
+
+
+class MatrixUnit(Unit):
+    """A unit with a product of the hidden state inside its recurrence."""
+
+    def _recur(self, layer: int, projected: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        outputs, finals = [], []
+        for direction, x in enumerate(projected.chunk(self.directions, -1)):
+            output, final = rows.walk(
+                self._stepper(layer, direction),
+                x,
+                tuple(state[:, direction].unbind(0)),
+                reverse=direction == 1,
+            )
+            outputs.append(output)
+            finals.append(torch.stack(final))
+        if len(outputs) == 1:
+            return outputs[0], finals[0].unsqueeze(1)
+        return torch.cat(outputs, -1), torch.stack(finals, 1)
+
+    def _stepper(self, layer: int, direction: int) -> Callable[[Tensor, State], State]:
+        """One step of the cell, for ``Rows.walk``."""
+        raise TypeError(f"{self._name} has no step")
+
+    def _hidden(self, layer: int, direction: int) -> Callable[[Tensor], Tensor]:
+        """The hidden-side product, normalised and with its bias where the unit has them."""
+        weight = self._parameters_of("weight_hh", layer)[direction]
+        bias = self._parameters_of("bias_hh", layer)[direction]
+        scale = self._parameters_of("norm_hh", layer)[direction]
+        assert weight is not None
+        if scale is None:
+            return lambda h: F.linear(h, weight, bias)
+        return lambda h: self._normalise(F.linear(h, weight), scale, bias)
+
+
+class Activated(Unit):
+    """A unit whose output activation g is a choice: "tanh" or "identity"."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        norm: str | None = None,
+        activation: str = "tanh",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        check_choice("activation", activation, tuple(ACTIVATIONS))
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            norm=norm,
+            device=device,
+            dtype=dtype,
+        )
+        self.activation = activation
+
+
+def _join(tensors: Iterable[Tensor | None]) -> Tensor | None:
+    present = [tensor for tensor in tensors if tensor is not None]
+    if len(present) > 1:
+        return torch.cat(present)
+    return present[0] if present else None
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """``F.linear`` that does not copy a transposed view of a contiguous batch."""
+    if x.dim() == 3 and not x.is_contiguous() and x.transpose(0, 1).is_contiguous():
+        return F.linear(x.transpose(0, 1), weight, bias).transpose(0, 1)
+    return F.linear(x, weight, bias)
