@@ -7,9 +7,12 @@
 torch.Size([50, 8, 512])
 """
 
-from lrn.recurrence import engine, engines
-from lrn.swap import replace
-from lrn.units import ATR, ELRN, GLRN, GRU, LRN, LSTM, OLRN, SRU, UNITS, Unit, make_unit
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lrn.recurrence import engine, engines
+    from lrn.swap import replace
+    from lrn.units import ATR, ELRN, GLRN, GRU, LRN, LSTM, OLRN, SRU, UNITS, Unit, make_unit
 
 __version__ = "0.1.0"
 
@@ -30,3 +33,20 @@ __all__ = [
     "make_unit",
     "replace",
 ]
+
+# Loaded at first use, so that `lrn --help` need not wait for torch.
+_HOME = {"engine": "lrn.recurrence", "engines": "lrn.recurrence", "replace": "lrn.swap"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'lrn' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME.get(name, "lrn.units")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

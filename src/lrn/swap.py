@@ -55,10 +55,11 @@ def replace(model: nn.Module, unit: str = "lrn", *, verbose: bool = True, **kwar
 
 def _refuse(name: str, module: nn.RNNBase) -> None:
     where = f"cannot replace {name or 'model'}"
-    if type(module) not in SWAPPED:
+    names = {parameter for parameter, _ in module.named_parameters()}
+    if type(module) not in SWAPPED or names != set(module._flat_weights_names):
         raise ValueError(
-            f"{where}: {type(module).__name__} is a changed {type(module).__mro__[1].__name__} "
-            "(subclass or parametrisation); only plain nn.LSTM and nn.GRU can be swapped"
+            f"{where}: {type(module).__name__} is a subclass or parametrisation; "
+            "only plain nn.LSTM and nn.GRU can be swapped"
         )
     if module.proj_size:
         raise ValueError(

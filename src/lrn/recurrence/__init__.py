@@ -1,5 +1,6 @@
 """Running an elementwise recurrence: one definition, several engines that must agree with it."""
 
+from lrn.recurrence import registration as _registration  # noqa: F401  (registers)
 from lrn.recurrence.cells import CELLS, Cell
 from lrn.recurrence.dispatch import engine, engines
 from lrn.recurrence.ops import scan

@@ -11,7 +11,7 @@ from torch import Tensor
 from lrn.recurrence import cells
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Rows:
     """The layout of every tensor that has a row per token.
 
@@ -31,6 +31,12 @@ class Rows:
         """Packed only: which (t, b) are real, ``[T, B]``."""
         assert self.batch_sizes is not None
         return torch.arange(self.batch, device=device) < self.batch_sizes.to(device)[:, None]
+
+    def real(self, steps: int, device: torch.device) -> Tensor:
+        """Padded with lengths only: which tokens are real, in the leading dimensions as stored."""
+        assert self.lengths is not None
+        time = torch.arange(steps, device=device)
+        return time < self.lengths[:, None] if self.batch_first else time[:, None] < self.lengths
 
     def pad(self, x: Tensor) -> Tensor:
         """Rows as stored -> ``[T, B, ...]``."""

@@ -30,9 +30,13 @@ def check_count(what: str, given: object) -> None:
         raise ValueError(f"{what} must be a positive whole number, got {given!r}")
 
 
-def check_input(unit: str, x: Tensor, features: int, parameter: Tensor, layout: str) -> None:
+def check_tensor(unit: str, x: object) -> None:
     if not isinstance(x, Tensor):
         raise TypeError(f"{unit}: input must be a Tensor or a PackedSequence, got {type(x).__name__}")
+
+
+def check_input(unit: str, x: Tensor, features: int, parameter: Tensor, layout: str) -> None:
+    check_tensor(unit, x)
     shapes = SHAPES[layout]
     if x.dim() not in shapes:
         allowed = " or ".join(shapes.values())
@@ -42,6 +46,10 @@ def check_input(unit: str, x: Tensor, features: int, parameter: Tensor, layout: 
             f"{unit}: input must have {features} features in its last dimension, "
             f"got {x.shape[-1]}: shape {tuple(x.shape)}"
         )
+    check_kind(unit, x, parameter)
+
+
+def check_kind(unit: str, x: Tensor, parameter: Tensor) -> None:
     _check_dtype(unit, "input", x, parameter.dtype)
     if x.device != parameter.device:
         raise ValueError(f"{unit}: input is on {x.device}, the unit's parameters on {parameter.device}")
@@ -70,14 +78,20 @@ def check_state(unit: str, state: object, parts: int, shape: tuple[int, ...], x:
             raise TypeError(f"{unit}: state must be a pair (h, c), each {list(shape)}, got {given}")
         tensors = list(state)
     for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{unit}: state must be made of tensors, got a {type(tensor).__name__}")
         if tuple(tensor.shape) != shape:
             raise ValueError(f"{unit}: state must have shape {list(shape)}, got {list(tensor.shape)}")
         _check_dtype(unit, "state", tensor, x.dtype)
+        if tensor.device != x.device:
+            raise ValueError(f"{unit}: state is on {tensor.device}, input on {x.device}")
     return tensors
 
 
 def check_lengths(lengths: Tensor | Sequence[int], batch: int, steps: int, device: torch.device) -> Tensor:
     if not isinstance(lengths, Tensor):
+        if not isinstance(lengths, Sequence):
+            raise TypeError(f"lengths must be a tensor or a sequence, got {type(lengths).__name__}")
         lengths = torch.tensor(list(lengths), dtype=None if len(lengths) else torch.int64)
     if lengths.dtype not in INTEGERS:
         raise TypeError(f"lengths must be whole numbers, got {lengths.dtype}")

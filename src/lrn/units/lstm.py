@@ -32,6 +32,11 @@ class LSTM(FusedUnit):
         weights: list[Tensor],
         batch_first: bool,
     ) -> tuple[Tensor, ...]:
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+            # torch's kernel fails in bfloat16 on processors without instructions for it.
+            with torch.autocast("cpu", enabled=False):
+                state = tuple(part.float() for part in state)
+                return self._kernel(x.float(), batch_sizes, state, weights, batch_first)
         tail = (weights, self.bias, 1, 0.0, self.training, self.bidirectional)
         if batch_sizes is not None:
             return torch.lstm(x, batch_sizes, state, *tail)

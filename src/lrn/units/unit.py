@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import torch
@@ -23,10 +23,12 @@ from lrn.units.checks import (
     check_choice,
     check_count,
     check_input,
+    check_kind,
     check_lengths,
     check_packed_reset,
     check_reset,
     check_state,
+    check_tensor,
 )
 
 UserState = Tensor | tuple[Tensor, Tensor]
@@ -74,7 +76,10 @@ class Unit(nn.Module):
         if isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(f"dropout must be a probability from 0 to 1, got {dropout!r}")
         if dropout and num_layers == 1:
-            warnings.warn(f"dropout={dropout} acts between layers and this unit has only one", stacklevel=2)
+            warnings.warn(
+                f"dropout={dropout} acts between layers and this unit has only one",
+                stacklevel=3 if isinstance(self, Activated) else 2,  # the caller's line
+            )
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -118,6 +123,12 @@ class Unit(nn.Module):
 
     def _parameters_of(self, name: str, layer: int) -> list[Tensor | None]:
         return [getattr(self, name + suffix, None) for suffix in self._suffixes(layer)]
+
+    def _joined(self, name: str, layer: int) -> Tensor:
+        """A parameter of a layer, both directions one after the other."""
+        if not self.bidirectional:
+            return getattr(self, f"{name}_l{layer}")  # type: ignore[no-any-return]
+        return torch.cat([getattr(self, name + suffix) for suffix in self._suffixes(layer)])
 
     def reset_parameters(self) -> None:
         """Matrices Glorot-uniform per gate, biases 0, norm scales 1, SRU's vectors U(-1/√H, 1/√H)."""
@@ -187,6 +198,7 @@ class Unit(nn.Module):
                 f"{self._name} is bidirectional: its output at a step needs the steps still to come, "
                 "so it cannot run step by step"
             )
+        check_tensor(self._name, input)
         if input.dim() not in (1, 2):
             raise ValueError(
                 f"{self._name}.step: input must be [B, I] or [I], got shape {tuple(input.shape)}"
@@ -206,11 +218,13 @@ class Unit(nn.Module):
         True
         """
         x = input.data if isinstance(input, PackedSequence) else input
+        check_tensor(self._name, x)
         width = getattr(self, f"weight_ih_l{self._layer_index(layer)}").shape[1]
         if x.dim() == 0 or x.shape[-1] != width:
             raise ValueError(
                 f"{self._name}.project: layer {layer} reads {width} features, got shape {tuple(x.shape)}"
             )
+        check_kind(self._name, x, self._first_weight)
         projected = self._project(layer, x)
         if isinstance(input, PackedSequence):
             return PackedSequence(projected, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
@@ -236,6 +250,12 @@ class Unit(nn.Module):
         )
 
     @property
+    def _first_weight(self) -> Tensor:
+        weight = self.weight_ih_l0
+        assert isinstance(weight, Tensor)
+        return weight
+
+    @property
     def _name(self) -> str:
         return type(self).__name__
 
@@ -255,8 +275,7 @@ class Unit(nn.Module):
         reset: Tensor | PackedSequence | None,
     ) -> tuple[Tensor | PackedSequence, UserState]:
         """Bring any input to rows and one state tensor, run ``body`` on them, and bring the results back."""
-        parameter = self.weight_ih_l0
-        assert isinstance(parameter, Tensor)
+        parameter = self._first_weight
         if isinstance(input, PackedSequence):
             check_input(self._name, input.data, features, parameter, "packed")
             if lengths is not None:
@@ -283,6 +302,8 @@ class Unit(nn.Module):
             lengths=None if lengths is None else check_lengths(lengths, batch, steps, x.device),
             reset=None if reset is None else check_reset(reset, input, batch_dim),
         )
+        if rows.lengths is not None:  # or a NaN in the padding would reach the weights' gradient
+            x = x.masked_fill(~rows.real(steps, x.device).unsqueeze(-1), 0)
         start = self._read_state(state, layers, batch, x, batched)
         output, final = body(x, start, rows)
         if not batched:
@@ -296,7 +317,7 @@ class Unit(nn.Module):
         shape = (layers * self.directions, batch, self.hidden_size)
         if state is None:
             return x.new_zeros(self.parts, *shape)
-        if self.lstm_state and isinstance(state, tuple):
+        if self.lstm_state and isinstance(state, tuple | list):
             state = state[0]  # the model handles nn.LSTM's (h, c); this unit's whole state is h
         parts = check_state(self._name, state, self.parts, shape if batched else shape[::2], x)
         stacked = parts[0].unsqueeze(0) if self.parts == 1 else torch.stack(parts)
@@ -325,14 +346,12 @@ class Unit(nn.Module):
 
     def _project(self, layer: int, x: Tensor) -> Tensor:
         """Both directions in one matrix product."""
-        weight = _join(self._parameters_of("weight_ih", layer))
-        bias = _join(self._parameters_of("bias_ih", layer))
-        assert weight is not None
+        weight = self._joined("weight_ih", layer)
+        bias = self._joined("bias_ih", layer) if self.bias else None
         if self.norm is None:
             return _linear(x, weight, bias)
         product = _linear(x, weight, None).unflatten(-1, (self.directions, -1))
-        scale = _join(self._parameters_of("norm_ih", layer))
-        assert scale is not None
+        scale = self._joined("norm_ih", layer)
         return self._normalise(product, scale.view(self.directions, -1), bias).flatten(-2)
 
     def _normalise(self, product: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
@@ -359,7 +378,7 @@ class ElementwiseUnit(Unit):
         return self._name.lower()
 
     def _recur(self, layer: int, projected: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
-        x = projected.unflatten(-1, (self.directions, self.gates, self.hidden_size))
+        x = projected.view(*projected.shape[:-1], self.directions, self.gates, self.hidden_size)
         direction = "both" if self.bidirectional else "forward"
         return recurrence.scan(self.cell, x, state, self._vectors(layer), rows, direction)
 
@@ -433,13 +452,6 @@ class Activated(Unit):
             dtype=dtype,
         )
         self.activation = activation
-
-
-def _join(tensors: Iterable[Tensor | None]) -> Tensor | None:
-    present = [tensor for tensor in tensors if tensor is not None]
-    if len(present) > 1:
-        return torch.cat(present)
-    return present[0] if present else None
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

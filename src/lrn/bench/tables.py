@@ -1,0 +1,226 @@
+"""What is measured: one function a table, each returning plain data for JSON."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+import lrn
+from lrn.bench.peers import PEERS
+from lrn.bench.timing import alternate
+
+Shape = tuple[int, int, int]  # T, B, H
+
+SHAPES: tuple[Shape, ...] = (
+    (32, 128, 300),
+    (400, 32, 64),
+    (128, 64, 75),
+    (70, 12, 960),
+    (64, 32, 1024),
+    (512, 16, 512),
+    (1000, 1, 256),
+    (50, 1, 300),
+)
+SEED = 1
+
+
+def label(shape: Shape) -> str:
+    return ",".join(map(str, shape))
+
+
+def _training(module: nn.Module, x: Any, gradient: Tensor) -> Callable[[], object]:
+    def step() -> None:
+        for parameter in module.parameters():
+            parameter.grad = None
+        x_leaf.grad = None
+        output = module(x)
+        output = output.data if hasattr(output, "batch_sizes") else output
+        output.backward(gradient)
+
+    x_leaf = x.data if hasattr(x, "batch_sizes") else x
+    return step
+
+
+def _inference(module: nn.Module, x: Any) -> Callable[[], object]:
+    def run() -> None:
+        with torch.no_grad():
+            module(x)
+
+    return run
+
+
+def layer(names: list[str], shape: Shape, mode: str, seconds: float) -> dict[str, Any]:
+    """One layer, input size = hidden size, float32: every peer on the same input."""
+    steps, batch, width = shape
+    torch.manual_seed(SEED)
+    calls: dict[str, Callable[[], object]] = {}
+    for name in names:
+        module = PEERS[name](width)
+        if mode == "inference":
+            calls[name] = _inference(module.eval(), torch.randn(steps, batch, width))
+        else:
+            x = torch.randn(steps, batch, width, requires_grad=True)
+            with torch.no_grad():
+                gradient = torch.randn_like(module(x))
+            calls[name] = _training(module, x, gradient)
+    return {name: t.to_json() for name, t in alternate(calls, seconds).items()}
+
+
+def streaming(width: int, seconds: float) -> dict[str, Any]:
+    """One step at B = 1, no gradient, the state handed on."""
+    torch.manual_seed(SEED)
+    unit, x = lrn.LRN(width, width), torch.randn(1, width)
+    sequence = x.unsqueeze(0)
+    state: dict[str, Any] = {"lrn": None, "nn.LSTM": None, "nn.GRU": None}
+    modules = {"nn.LSTM": nn.LSTM(width, width), "nn.GRU": nn.GRU(width, width)}
+
+    def stream() -> None:
+        with torch.no_grad():
+            _, state["lrn"] = unit.step(x, state["lrn"])
+
+    def peer(name: str) -> Callable[[], object]:
+        def step() -> None:
+            with torch.no_grad():
+                _, state[name] = modules[name](sequence, state[name])
+
+        return step
+
+    calls = {"lrn": stream, **{name: peer(name) for name in modules}}
+    times = alternate(calls, seconds, most=2000, repeat=20)
+    return {name: t.to_json() for name, t in times.items()}
+
+
+def snli_lengths(batch: int) -> Tensor:
+    """Sentence lengths like SNLI's: 5 to 60, mean about 14."""
+    generator = torch.Generator().manual_seed(SEED)
+    spread = torch.distributions.Exponential(1 / 9.0)
+    with torch.random.fork_rng():
+        torch.manual_seed(int(torch.randint(1 << 30, (1,), generator=generator)))
+        lengths = 5 + spread.sample((batch,))
+    return lengths.round().long().clamp(5, 60)
+
+
+def packed(seconds: float, batch: int = 128, width: int = 300) -> dict[str, Any]:
+    """A packed batch against the same batch padded: training steps of LRN."""
+    lengths = snli_lengths(batch).sort(descending=True).values
+    steps = int(lengths[0])
+    torch.manual_seed(SEED)
+    unit = lrn.LRN(width, width)
+    padded = torch.randn(steps, batch, width)
+    sequence = pack_padded_sequence(padded, lengths)
+    leaf = sequence.data.detach().requires_grad_()
+    sequence = sequence._replace(data=leaf)
+    first = PEERS["lrn"](width)
+    rnn = first.rnn
+    assert isinstance(rnn, nn.Module)
+    rnn.load_state_dict(unit.state_dict())
+    calls = {
+        "packed": _training(first, sequence, torch.randn(leaf.shape[0], width)),
+        "padded": _training(first, padded.requires_grad_(), torch.randn(steps, batch, width)),
+    }
+    times = alternate(calls, seconds)
+    return {
+        **{name: t.to_json() for name, t in times.items()},
+        "real_tokens": int(lengths.sum()),
+        "padded_tokens": steps * batch,
+        "mean_length": float(lengths.float().mean()),
+    }
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def threads(shape: Shape, seconds: float) -> dict[str, Any]:
+    """Training steps with one thread and with all."""
+    result = {}
+    for count in sorted({1, torch.get_num_threads()}):
+        with _threads(count):
+            result[str(count)] = layer(["lrn", "nn.LSTM"], shape, "training", seconds)
+    return result
+
+
+def long_sequences(seconds: float, batch: int = 4, width: int = 128) -> dict[str, Any]:
+    """Time and peak memory of a training step, per token, as the sequence grows."""
+    torch.manual_seed(SEED)
+    module = PEERS["lrn"](width)
+    calls, inputs = {}, {}
+    for steps in (128, 512, 1024, 4096, 16384, 65536):
+        x = torch.randn(steps, batch, width, requires_grad=True)
+        inputs[steps] = x
+        calls[str(steps)] = _training(module, x, torch.randn(steps, batch, width))
+    times = alternate(calls, seconds)
+    result = {}
+    for steps, x in inputs.items():
+        tokens = steps * batch
+        call = calls[str(steps)]
+        result[str(steps)] = {
+            "time_per_token": times[str(steps)].median / tokens,
+            "bytes_per_token": peak_bytes(call, x) / tokens,
+            "rounds": times[str(steps)].rounds,
+        }
+    return result
+
+
+def peak_bytes(call: Callable[[], object], x: Tensor) -> int:
+    """The most memory that one call holds at a time, beyond what was there before it."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+    x.grad = None
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+        call()
+    inner: Any = profile.profiler
+    events = [(e.start_ns(), e.nbytes()) for e in inner.kineto_results.events() if e.name() == "[memory]"]
+    now = peak = 0
+    for _, change in sorted(events):
+        now += change
+        peak = max(peak, now)
+    return peak
+
+
+def saved_numbers(steps: int = 256, batch: int = 4, width: int = 128) -> dict[str, float]:
+    """Numbers kept for the backward pass per token, beyond the input and the parameters."""
+    result = {}
+    x = torch.randn(steps, batch, width, requires_grad=True)
+    for name in ("lrn", "olrn", "sru", "atr", "nn.LSTM", "nn.GRU", "lrn, Python loop"):
+        module = PEERS[name](width)
+        kept: dict[int, int] = {}
+        known = {t.untyped_storage().data_ptr() for t in (x, *module.parameters())}
+
+        def pack(tensor: Tensor, kept: dict[int, int] = kept, known: set[int] = known) -> Tensor:
+            where = tensor.untyped_storage().data_ptr()
+            if where not in known and tensor.is_floating_point():
+                kept[where] = tensor.untyped_storage().nbytes() // tensor.element_size()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            module(x)
+        result[name] = sum(kept.values()) / (steps * batch)
+    return result
+
+
+def import_seconds(rounds: int = 5) -> dict[str, float]:
+    """What ``import lrn`` (and touching a unit) adds to ``import torch``: best of several processes."""
+    code = (
+        "import time; a = time.perf_counter(); import torch; b = time.perf_counter(); import lrn; lrn.LRN; "
+        "print(b - a, time.perf_counter() - b)"
+    )
+    runs = []
+    for _ in range(rounds):
+        output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        runs.append([float(part) for part in output.stdout.split()])
+    return {"torch": min(run[0] for run in runs), "lrn": min(run[1] for run in runs)}

@@ -1,0 +1,60 @@
+"""Fair timing on a noisy machine: contestants take turns, and medians are compared."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Time:
+    """Seconds of one call: median and quartiles over the rounds."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+    def to_json(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def alternate(
+    calls: Mapping[str, Callable[[], object]],
+    seconds: float,
+    *,
+    least: int = 7,
+    most: int = 200,
+    repeat: int = 1,
+) -> dict[str, Time]:
+    """Time all calls in turn for about ``seconds``, at least ``least`` rounds; ``repeat`` calls a time."""
+    for call in calls.values():
+        call()
+        call()
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    order = list(calls)
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        for done in range(most):
+            if done >= least and time.perf_counter() - start > seconds:
+                break
+            for name in order:
+                call = calls[name]
+                begin = time.perf_counter()
+                for _ in range(repeat):
+                    call()
+                taken[name].append((time.perf_counter() - begin) / repeat)
+            order.reverse()  # so that nobody always follows the same neighbour
+    finally:
+        gc.enable()
+    return {name: _summary(values) for name, values in taken.items()}
+
+
+def _summary(values: list[float]) -> Time:
+    low, median, high = statistics.quantiles(values, n=4)
+    return Time(median, low, high, len(values))

@@ -1,0 +1,217 @@
+"""What torch must know of the ops: shapes, gradient, second gradient, autocast and vmap.
+
+Arguments come in the order of the schemas in ``cpu/ops.cpp``; shapes are those of ``ops.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lrn.recurrence import cells, dispatch
+from lrn.recurrence.ops import definition, gradient, save
+from lrn.recurrence.rows import Rows
+
+
+def _scan(*args: Any) -> Any:
+    run: Any = MappedScan.apply if _in_functorch() else torch.ops.lrn.scan
+    return run(*args)
+
+
+def _scan_backward(*args: Any) -> Any:
+    run: Any = MappedScanBackward.apply if _in_functorch() else torch.ops.lrn.scan_backward
+    return run(*args)
+
+
+def _in_functorch() -> bool:
+    return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
+
+
+def _fake_scan(
+    x: Tensor,
+    state: Tensor,
+    weight: Tensor | None,
+    lengths: Tensor | None,
+    batch_sizes: Tensor | None,
+    reset: Tensor | None,
+    cell: str,
+    direction: str,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    shape = (*x.shape[:-3], x.shape[-3] * x.shape[-1])
+    memory = x.new_empty(shape if cells.CELLS[cell].parts == 2 else (0,))
+    return x.new_empty(shape), memory, x.new_empty(state.shape)
+
+
+def _fake_scan_backward(
+    grad_output: Tensor | None,
+    grad_final: Tensor | None,
+    x: Tensor,
+    state: Tensor,
+    weight: Tensor | None,
+    *rest: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    grad_x = torch.empty_like(x)
+    if x.shape[-1] > 1 and grad_x.stride(-1) != 1:
+        grad_x = grad_x.contiguous()
+    return grad_x, x.new_empty(state.shape), x.new_empty((0,) if weight is None else weight.shape)
+
+
+def _save_scan(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    hidden, memory, _ = output
+    ctx.mark_non_differentiable(memory)
+    save(ctx, inputs, hidden, memory)
+
+
+def _scan_gradient(ctx: Any, grad_output: Any, _: None, grad_final: Any) -> tuple[Any, ...]:
+    return gradient(ctx, grad_output, grad_final, _scan_backward)
+
+
+def _save_scan_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    grad_output, grad_final, x, state, weight, _, lengths, batch_sizes, reset, *ctx.how = inputs
+    ctx.save_for_backward(grad_output, grad_final, x, state, weight, lengths, batch_sizes, reset)
+
+
+def _scan_second_gradient(ctx: Any, *seconds: Tensor) -> tuple[Any, ...]:
+    """The gradient of the gradient, through the definition."""
+    grad_output, grad_final, x, state, weight, lengths, batch_sizes, reset = ctx.saved_tensors
+    cell, direction, batch_first = ctx.how
+    rows = Rows(state.shape[2], batch_first, lengths, batch_sizes, reset)
+    vjp: Any = torch.func.vjp
+    given = {"grad_output": grad_output, "grad_final": grad_final, "x": x, "state": state, "weight": weight}
+    given = {name: value for name, value in given.items() if value is not None}
+
+    def first_gradient(*values: Tensor) -> tuple[Tensor, ...]:
+        now = dict(zip(given, values, strict=True))
+        inputs = [now[name] for name in ("x", "state", "weight") if name in now]
+
+        def run(x: Tensor, state: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+            return definition(cell, x, state, weight, rows, direction)
+
+        (output, final), pull = vjp(run, *inputs)
+        above = now.get("grad_output", torch.zeros_like(output))
+        return tuple(pull((above, now.get("grad_final", torch.zeros_like(final)))))
+
+    _, pull = vjp(first_gradient, *given.values())
+    result = dict(zip(given, pull(seconds[: 2 if weight is None else 3]), strict=True))
+    return *(result.get(name) for name in ("grad_output", "grad_final", "x", "state", "weight")), *(None,) * 7
+
+
+def _autocast(x: Tensor, state: Tensor, weight: Tensor | None, *rest: Any) -> Any:
+    """Whatever the projection came out in is kept: inside, the state is float32 in any case."""
+    with torch.autocast("cpu", enabled=False):
+        weight = None if weight is None else weight.to(x.dtype)
+        return torch.ops.lrn.scan(x, state.to(x.dtype), weight, *rest)
+
+
+class _Fold:
+    """Folds a vmapped dimension into the batch, which is all it takes: rows know nothing of each other."""
+
+    def __init__(self, size: int, batch_first: bool) -> None:
+        self.size = size
+        self.token = 0 if batch_first else 1  # where the batch is in a tensor with a row per token
+
+    def __call__(self, value: Tensor | None, mapped: int | None, batch: int) -> Tensor | None:
+        if value is None:
+            return None
+        if mapped is None:
+            value = value.unsqueeze(batch)
+            value = value.expand(*value.shape[:batch], self.size, *value.shape[batch + 1 :])
+        else:
+            value = value.movedim(mapped, batch)
+        return value.flatten(batch, batch + 1)
+
+    def undo(self, value: Tensor, batch: int) -> tuple[Tensor, int | None]:
+        if value.dim() == 1:  # the empty stand-in for what the cell does not have
+            return value, None
+        return value.unflatten(batch, (self.size, -1)), batch
+
+
+def _one_by_one(op: Any, info: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
+    """For packed rows, whose batch is woven into time."""
+    each = [
+        op(*(a if d is None else a.select(d, i) for a, d in zip(args, in_dims, strict=True)))
+        for i in range(info.batch_size)
+    ]
+    return tuple(torch.stack(results) for results in zip(*each, strict=True)), (0, 0, 0)
+
+
+def _vmap_scan(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
+    x, state, weight, lengths, batch_sizes, reset, *how = args
+    if batch_sizes is not None:
+        return _one_by_one(_scan, info, in_dims, args)
+    fold = _Fold(info.batch_size, how[-1])
+    output, memory, final = _scan(
+        fold(x, in_dims[0], fold.token),
+        fold(state, in_dims[1], 2),
+        fold(weight, in_dims[2], 0),
+        fold(lengths, in_dims[3], 0),
+        None,
+        fold(reset, in_dims[5], fold.token),
+        *how,
+    )
+    results = fold.undo(output, fold.token), fold.undo(memory, fold.token), fold.undo(final, 2)
+    return tuple(r for r, _ in results), tuple(d for _, d in results)
+
+
+def _vmap_scan_backward(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
+    grad_output, grad_final, x, state, weight, memory, lengths, batch_sizes, reset, *how = args
+    if batch_sizes is not None:
+        return _one_by_one(_scan_backward, info, in_dims, args)
+    fold = _Fold(info.batch_size, how[-1])
+    grad_x, grad_state, grad_weight = _scan_backward(
+        fold(grad_output, in_dims[0], fold.token),
+        fold(grad_final, in_dims[1], 2),
+        fold(x, in_dims[2], fold.token),
+        fold(state, in_dims[3], 2),
+        fold(weight, in_dims[4], 0),
+        fold(memory, in_dims[5], fold.token),
+        fold(lengths, in_dims[6], 0),
+        None,
+        fold(reset, in_dims[8], fold.token),
+        *how,
+    )
+    results = fold.undo(grad_x, fold.token), fold.undo(grad_state, 2), fold.undo(grad_weight, 0)
+    return tuple(r for r, _ in results), tuple(d for _, d in results)
+
+
+# torch.func's transforms take an autograd.Function of this form, but no registered gradient.
+
+
+class MappedScan(torch.autograd.Function):
+    forward = staticmethod(lambda *args: torch.ops.lrn.scan(*args))
+    setup_context = staticmethod(_save_scan)
+    backward = staticmethod(_scan_gradient)
+    vmap = staticmethod(_vmap_scan)
+
+
+class MappedScanBackward(torch.autograd.Function):
+    forward = staticmethod(lambda *args: torch.ops.lrn.scan_backward(*args))
+    setup_context = staticmethod(_save_scan_backward)
+    backward = staticmethod(_scan_second_gradient)
+    vmap = staticmethod(_vmap_scan_backward)
+
+
+def _register() -> torch.library.Library:
+    fragment = torch.library.Library("lrn", "FRAGMENT")
+    known: dict[str, tuple[Callable[..., Any], ...]] = {
+        "lrn::scan": (_fake_scan, _scan_gradient, _save_scan, _vmap_scan),
+        "lrn::scan_backward": (
+            _fake_scan_backward,
+            _scan_second_gradient,
+            _save_scan_backward,
+            _vmap_scan_backward,
+        ),
+    }
+    for op, (fake, backward, setup, vmap) in known.items():
+        torch.library.register_fake(op, fake, lib=fragment)
+        torch.library.register_autograd(op, backward, setup_context=setup, lib=fragment)
+        torch.library.register_vmap(op, vmap, lib=fragment)
+    fragment.impl("scan", _autocast, "AutocastCPU")
+    return fragment
+
+
+_registered = None if dispatch.MISSING else _register()  # kept, since they end with it

@@ -1,0 +1,12 @@
+"""The examples here are tiny: a second thread only waits, and waits longer on a busy machine."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

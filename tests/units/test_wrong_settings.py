@@ -1,0 +1,171 @@
+"""Misuse of constructors, names, engines and of the single halves and steps of a unit."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from helpers import says
+
+import lrn
+
+names = pytest.mark.parametrize("name", lrn.UNITS)
+
+
+@pytest.mark.parametrize(
+    ("given", "near"), [("lsrn", "lrn"), ("LSTM", None), ("lstmm", "lstm"), ("olnr", "olrn")]
+)
+def test_unknown_unit(given, near):
+    """All names, and the nearest one if there is one near."""
+    words = [f"unknown unit '{given}'", "lrn, olrn, glrn, elrn, atr, sru, lstm, gru"]
+    words += [f"did you mean '{near}'?"] if near else []
+    with pytest.raises(ValueError, match=says(*words)):
+        lrn.make_unit(given, 3, 4)
+
+
+@names
+def test_unknown_norm(name):
+    """The allowed ones are listed."""
+    with pytest.raises(ValueError, match=says("unknown norm 'batch'", "None, layer, rms")):
+        lrn.make_unit(name, 3, 4, norm="batch")
+    with pytest.raises(ValueError, match=says("unknown norm 'layr'", "did you mean 'layer'?")):
+        lrn.make_unit(name, 3, 4, norm="layr")
+
+
+@pytest.mark.parametrize("name", ["lrn", "glrn", "elrn", "atr"])
+def test_unknown_activation(name):
+    """The allowed ones are listed."""
+    with pytest.raises(ValueError, match=says("unknown activation 'relu'", "tanh, identity")):
+        lrn.make_unit(name, 3, 4, activation="relu")
+
+
+@pytest.mark.parametrize("name", ["olrn", "sru", "lstm", "gru"])
+def test_no_activation_to_choose(name):
+    """Units without the choice do not silently take it."""
+    with pytest.raises(TypeError, match="activation"):
+        lrn.make_unit(name, 3, 4, activation="tanh")
+
+
+def test_unknown_engine():
+    """The allowed ones are listed, and the choice stays as it was."""
+    with (
+        pytest.raises(ValueError, match=says("unknown engine 'cuda'", "allowed: cpu, torch")),
+        lrn.engine("cuda"),
+    ):
+        pass
+    lrn.LRN(3, 4)(torch.zeros(5, 2, 3))
+
+
+@pytest.mark.parametrize("what", ["input_size", "hidden_size", "num_layers"])
+@pytest.mark.parametrize("given", [0, -1, 2.0, "4", None, True])
+@names
+def test_counts_are_positive_whole_numbers(name, what, given):
+    """An empty layer is a mistake further up."""
+    sizes = {"input_size": 3, "hidden_size": 4} | {what: given}
+    with pytest.raises(ValueError, match=says(f"{what} must be a positive whole number", repr(given))):
+        lrn.make_unit(name, **sizes)
+
+
+@pytest.mark.parametrize("given", [1.5, -0.1, float("nan"), True])
+@names
+def test_dropout_is_a_probability(name, given):
+    """A percentage is not one."""
+    with pytest.raises(ValueError, match=says("dropout must be a probability from 0 to 1", repr(given))):
+        lrn.make_unit(name, 3, 4, num_layers=2, dropout=given)
+
+
+@names
+def test_dropout_with_one_layer_warns(name):
+    """It would do nothing, and the user thinks it does."""
+    with pytest.warns(UserWarning, match=says("dropout=0.5", "between layers", "only one")):
+        lrn.make_unit(name, 3, 4, dropout=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lrn.make_unit(name, 3, 4, num_layers=2, dropout=0.5)
+        lrn.make_unit(name, 3, 4, dropout=0.0)
+
+
+@names
+def test_dropout_warning_points_at_the_caller(name):
+    """The line to change is the user's, not one inside the package."""
+    with pytest.warns(UserWarning, match="only one") as caught:
+        getattr(lrn, name.upper())(3, 4, dropout=0.5)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@names
+def test_step_of_a_bidirectional_unit(name):
+    """The backward direction begins at the end, which a stream has not reached."""
+    unit = lrn.make_unit(name, 3, 4, bidirectional=True)
+    with pytest.raises(ValueError, match=says(name.upper(), "bidirectional", "step by step")):
+        unit.step(torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("shape", [(), (5, 2, 3)])
+@pytest.mark.parametrize("batch_first", [False, True])
+@names
+def test_step_of_a_sequence(name, batch_first, shape):
+    """A step has no time dimension."""
+    with pytest.raises(ValueError, match=says(f"{name.upper()}.step", "[B, I] or [I]", str(shape))):
+        lrn.make_unit(name, 3, 4, batch_first=batch_first).step(torch.zeros(shape))
+
+
+@names
+def test_step_of_wrong_width(name):
+    """The same words as for a whole sequence."""
+    with pytest.raises(ValueError, match=says("3 features", "got 7")):
+        lrn.make_unit(name, 3, 4).step(torch.zeros(2, 7))
+
+
+@pytest.mark.parametrize("shape", [(5, 2, 7), (7,), ()])
+@names
+def test_project_of_wrong_width(name, shape):
+    """Says which layer reads how many."""
+    with pytest.raises(
+        ValueError, match=says(f"{name.upper()}.project", "layer 0 reads 3 features", str(shape))
+    ):
+        lrn.make_unit(name, 3, 4).project(torch.zeros(shape))
+
+
+@names
+def test_project_of_an_upper_layer_of_wrong_width(name):
+    """The second layer reads what the first puts out, both directions of it."""
+    unit = lrn.make_unit(name, 3, 4, num_layers=2, bidirectional=True)
+    with pytest.raises(ValueError, match=says("layer 1 reads 8 features", "(5, 2, 3)")):
+        unit.project(torch.zeros(5, 2, 3), layer=1)
+
+
+@names
+def test_project_of_wrong_dtype(name):
+    """The same words as for the whole unit."""
+    with pytest.raises(TypeError, match=says("input must be torch.float32", "got torch.float64")):
+        lrn.make_unit(name, 3, 4).project(torch.zeros(5, 2, 3, dtype=torch.float64))
+
+
+@names
+def test_recur_of_something_not_projected(name):
+    """The recurrence reads the projection's width, not the input's."""
+    unit = lrn.make_unit(name, 300, 4)
+    with pytest.raises(ValueError, match=says(f"{4 * unit.gates} features", "got 300")):
+        unit.recur(torch.zeros(5, 2, 300))
+
+
+@names
+def test_recur_with_the_state_of_all_layers(name):
+    """One layer takes one layer's state."""
+    unit = lrn.make_unit(name, 3, 4, num_layers=2)
+    _, state = unit(torch.zeros(5, 2, 3))
+    with pytest.raises(ValueError, match=says("state must have shape [1, 2, 4]", "got [2, 2, 4]")):
+        unit.recur(unit.project(torch.zeros(5, 2, 3)), state)
+
+
+@pytest.mark.parametrize("layer", [2, -1, 99])
+@names
+def test_layer_out_of_range(name, layer):
+    """Negative counts from nowhere."""
+    unit = lrn.make_unit(name, 3, 4, num_layers=2)
+    with pytest.raises(ValueError, match=says(f"{name.upper()} has layers 0 to 1", f"got {layer}")):
+        unit.project(torch.zeros(5, 2, 3), layer=layer)
+    with pytest.raises(ValueError, match=says(f"{name.upper()} has layers 0 to 1", f"got {layer}")):
+        unit.recur(unit.project(torch.zeros(5, 2, 3)), layer=layer)
