@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+EXTRAS = {"rich": "train", "matplotlib": "plot"}  # which extra brings a package
 OVERVIEW = """\
 lrn: lightweight recurrent networks for PyTorch
 
@@ -34,10 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             args.run(args)
         except ModuleNotFoundError as error:
-            extra = {"rich": "train", "matplotlib": "plot"}.get(error.name or "")
-            if extra is None:
+            package = (error.name or "").partition(".")[0]
+            if package not in EXTRAS:
                 raise
-            return _fail(f"this command needs {error.name}: pip install 'lrn[{extra}]'")
+            return _fail(f"this command needs {package}: pip install 'lrn[{EXTRAS[package]}]'")
         except (OSError, ValueError) as error:
             return _fail(str(error))
     return 0

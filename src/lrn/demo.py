@@ -29,6 +29,11 @@ class Settings:
     seconds: float = 90.0
     seed: int = 1
 
+    def __post_init__(self) -> None:
+        for name in ("width", "layers", "steps", "batch", "length", "seconds"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+
 
 class CharModel(nn.Module):
     """Predicts the next character; only the recurrent layer differs between the two."""
@@ -50,8 +55,14 @@ class Contestant:
     name: str
     model: CharModel
     optimizer: torch.optim.Optimizer
-    loss: float = float("nan")
+    losses: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+
+    @property
+    def loss(self) -> float:
+        """Mean over the last 20 steps."""
+        recent = self.losses[-20:]
+        return sum(recent) / len(recent)
 
     def train_step(self, text: Tensor) -> None:
         start = time.perf_counter()
@@ -61,8 +72,7 @@ class Contestant:
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.seconds.append(time.perf_counter() - start)
-        now = loss.item()
-        self.loss = now if self.loss != self.loss else 0.9 * self.loss + 0.1 * now
+        self.losses.append(loss.item())
 
 
 def bits_per_character(model: CharModel, text: Tensor) -> Tensor:
