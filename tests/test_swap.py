@@ -205,3 +205,12 @@ def test_wrong_names_and_options_change_nothing():
     refused(Tagger(nn.LSTM(3, 4)), ValueError, "unknown unit 'lrm'", "did you mean 'lrn'?", unit="lrm")
     refused(Tagger(nn.LSTM(3, 4)), ValueError, "unknown norm 'batch'", norm="batch")
     refused(Tagger(nn.LSTM(3, 4)), TypeError, "activation", unit="olrn", activation="tanh")
+
+
+@pytest.mark.parametrize("name", ["lstm", "sru"])
+def test_a_pair_in_place_of_a_single_state_is_told(name, capsys):
+    """Whoever indexes the state of an nn.GRU must hear that it is a pair now."""
+    lrn.replace(nn.GRU(3, 4), name)
+    assert "state now a pair (h, c)" in capsys.readouterr().out
+    lrn.replace(nn.LSTM(3, 4), name)
+    assert "pair" not in capsys.readouterr().out

@@ -41,9 +41,11 @@ def replace(model: nn.Module, unit: str = "lrn", *, verbose: bool = True, **kwar
     for name, module in found.items():
         new = units[module]
         if verbose:
+            pair = new.parts == 2 and isinstance(module, nn.GRU)
             print(
                 f"{name or 'model'}: {_describe(module)} -> {new}, "
                 f"{_count(module):,} -> {_count(new):,} parameters"
+                + (", state now a pair (h, c)" if pair else "")
             )
         if name:
             parent, _, child = name.rpartition(".")

@@ -226,3 +226,14 @@ def test_training_lowers_the_loss(name, kind):
             parameter -= 0.1 * parameter.grad
         assert nn.functional.cross_entropy(model(tokens), labels) < loss
     assert all(not torch.equal(model.rnn.state_dict()[key], value) for key, value in before.items())
+
+
+@pytest.mark.parametrize("name", lrn.UNITS)
+def test_state_by_torchs_name(name):
+    """torch.nn calls the state hx."""
+    unit = lrn.make_unit(name, 3, 4)
+    x = torch.randn(5, 2, 3)
+    _, state = unit(x)
+    assert torch.equal(unit(x, hx=state)[0], unit(x, state)[0])
+    with pytest.raises(ValueError, match="only one"):
+        unit(x, state, hx=state)

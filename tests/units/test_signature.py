@@ -58,7 +58,9 @@ def test_positional_order_is_that_of_torch(name):
 def test_calls(name):
     """The calling contract."""
     cls = class_of(name)
-    assert plain(inspect.signature(cls.forward)) == "(input, state=None, *, lengths=None, reset=None)"
+    assert (
+        plain(inspect.signature(cls.forward)) == "(input, state=None, *, lengths=None, reset=None, hx=None)"
+    )
     assert plain(inspect.signature(cls.step)) == "(input, state=None)"
     assert plain(inspect.signature(cls.project)) == "(input, layer=0)"
     assert (

@@ -173,6 +173,7 @@ class Unit(nn.Module):
         *,
         lengths: Tensor | Sequence[int] | None = None,
         reset: Tensor | PackedSequence | None = None,
+        hx: UserState | None = None,
     ) -> tuple[Tensor | PackedSequence, UserState]:
         """Run all layers over the sequence.
 
@@ -182,7 +183,12 @@ class Unit(nn.Module):
             lengths: real steps of each row, 0 to T; what lies beyond is ignored and outputs zeros.
             reset: bool, leading dimensions as input: True where a new document begins. No state
                 crosses that border, in either direction.
+            hx: ``nn.LSTM``'s name for ``state``, so that code which uses it keeps working.
         """
+        if hx is not None:
+            if state is not None:
+                raise ValueError(f"{self._name}: state and hx are the same thing; give only one of them")
+            state = hx
         return self._run(self._all_layers, self.num_layers, self.input_size, input, state, lengths, reset)
 
     def step(self, input: Tensor, state: UserState | None = None) -> tuple[Tensor, UserState]:
