@@ -22,6 +22,22 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# The C++ core without torch, under the address and undefined-behaviour sanitizers.
+ENGINE := src/lrn/recurrence/cpu
+SANITIZE := $(CXX) -std=c++20 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-math-errno \
+  -fno-trapping-math -Wno-psabi -DLRN_X86 -I $(ENGINE)
+
+sanitize: build/sanitize/run
+	build/sanitize/run
+
+build/sanitize/run: tests/recurrence/cpu/sanitize.cpp $(CORE)
+	@mkdir -p $(@D)
+	$(SANITIZE) -DLRN_SET=baseline -DLRN_BYTES=16 -c $(ENGINE)/kernels.cpp -o $(@D)/baseline.o & \
+	$(SANITIZE) -DLRN_SET=avx2 -DLRN_BYTES=32 '-DLRN_TARGET="arch=x86-64-v3"' -c $(ENGINE)/kernels.cpp -o $(@D)/avx2.o && \
+	$(SANITIZE) -DLRN_SET=avx512 -DLRN_BYTES=64 '-DLRN_TARGET="arch=x86-64-v4"' -c $(ENGINE)/kernels.cpp -o $(@D)/avx512.o && \
+	wait
+	$(SANITIZE) $< $(ENGINE)/dispatch.cpp $(@D)/baseline.o $(@D)/avx2.o $(@D)/avx512.o -o $@
+
 # The package is installed editable: Python changes need nothing, C++ changes rebuild.
 $(VENV)/installed: $(VENV)/torch pyproject.toml CMakeLists.txt $(CORE)
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[test]'

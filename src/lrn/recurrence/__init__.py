@@ -1,9 +1,10 @@
 """Running an elementwise recurrence: one definition, several engines that must agree with it."""
 
 from lrn.recurrence import registration as _registration  # noqa: F401  (registers)
+from lrn.recurrence.atr import walk_atr
 from lrn.recurrence.cells import CELLS, Cell
 from lrn.recurrence.dispatch import engine, engines
 from lrn.recurrence.ops import scan
 from lrn.recurrence.rows import Rows
 
-__all__ = ["CELLS", "Cell", "Rows", "engine", "engines", "scan"]
+__all__ = ["CELLS", "Cell", "Rows", "engine", "engines", "scan", "walk_atr"]

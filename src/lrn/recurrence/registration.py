@@ -5,7 +5,7 @@ Arguments come in the order of the schemas in ``cpu/ops.cpp``; shapes are those 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -54,10 +54,15 @@ def _fake_scan_backward(
     weight: Tensor | None,
     *rest: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
+    return *fake_gradients(x, state), x.new_empty((0,) if weight is None else weight.shape)
+
+
+def fake_gradients(x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradient of ``x`` keeps its strides, but for features that are not adjacent."""
     grad_x = torch.empty_like(x)
     if x.shape[-1] > 1 and grad_x.stride(-1) != 1:
         grad_x = grad_x.contiguous()
-    return grad_x, x.new_empty(state.shape), x.new_empty((0,) if weight is None else weight.shape)
+    return grad_x, x.new_empty(state.shape)
 
 
 def _save_scan(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -76,28 +81,35 @@ def _save_scan_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor,
 
 
 def _scan_second_gradient(ctx: Any, *seconds: Tensor) -> tuple[Any, ...]:
-    """The gradient of the gradient, through the definition."""
-    grad_output, grad_final, x, state, weight, lengths, batch_sizes, reset = ctx.saved_tensors
+    *given, lengths, batch_sizes, reset = ctx.saved_tensors
     cell, direction, batch_first = ctx.how
-    rows = Rows(state.shape[2], batch_first, lengths, batch_sizes, reset)
+    rows = Rows(given[3].shape[2], batch_first, lengths, batch_sizes, reset)
+
+    def run(x: Tensor, state: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return definition(cell, x, state, weight, rows, direction)
+
+    return *second_gradient(run, given, seconds), *(None,) * 7
+
+
+def second_gradient(
+    run: Callable[..., tuple[Tensor, Tensor]], given: Sequence[Tensor | None], seconds: Sequence[Tensor]
+) -> tuple[Tensor | None, ...]:
+    """The gradient of the gradient of ``run(*inputs) -> output, final``, the definition of an op.
+
+    ``given``: the gradients of output and final, then the inputs; gradients and the last input may be None.
+    """
     vjp: Any = torch.func.vjp
-    given = {"grad_output": grad_output, "grad_final": grad_final, "x": x, "state": state, "weight": weight}
-    given = {name: value for name, value in given.items() if value is not None}
+    there = [n for n, value in enumerate(given) if value is not None]
 
     def first_gradient(*values: Tensor) -> tuple[Tensor, ...]:
-        now = dict(zip(given, values, strict=True))
-        inputs = [now[name] for name in ("x", "state", "weight") if name in now]
+        now = dict(zip(there, values, strict=True))
+        (output, final), pull = vjp(run, *(now[n] for n in there if n > 1))
+        return tuple(pull((now.get(0, torch.zeros_like(output)), now.get(1, torch.zeros_like(final)))))
 
-        def run(x: Tensor, state: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
-            return definition(cell, x, state, weight, rows, direction)
-
-        (output, final), pull = vjp(run, *inputs)
-        above = now.get("grad_output", torch.zeros_like(output))
-        return tuple(pull((above, now.get("grad_final", torch.zeros_like(final)))))
-
-    _, pull = vjp(first_gradient, *given.values())
-    result = dict(zip(given, pull(seconds[: 2 if weight is None else 3]), strict=True))
-    return *(result.get(name) for name in ("grad_output", "grad_final", "x", "state", "weight")), *(None,) * 7
+    _, pull = vjp(first_gradient, *(value for value in given if value is not None))
+    inputs = sum(n > 1 for n in there)
+    result = dict(zip(there, pull(tuple(seconds[:inputs])), strict=True))
+    return tuple(result.get(n) for n in range(len(given)))
 
 
 def _autocast(x: Tensor, state: Tensor, weight: Tensor | None, *rest: Any) -> Any:
@@ -130,19 +142,19 @@ class _Fold:
         return value.unflatten(batch, (self.size, -1)), batch
 
 
-def _one_by_one(op: Any, info: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
-    """For packed rows, whose batch is woven into time."""
+def one_by_one(op: Any, info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
+    """For packed rows, whose batch is woven into time, and ops whose matrix is the whole batch's."""
     each = [
         op(*(a if d is None else a.select(d, i) for a, d in zip(args, in_dims, strict=True)))
         for i in range(info.batch_size)
     ]
-    return tuple(torch.stack(results) for results in zip(*each, strict=True)), (0, 0, 0)
+    return tuple(torch.stack(results) for results in zip(*each, strict=True)), (0,) * len(each[0])
 
 
 def _vmap_scan(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
     x, state, weight, lengths, batch_sizes, reset, *how = args
     if batch_sizes is not None:
-        return _one_by_one(_scan, info, in_dims, args)
+        return one_by_one(_scan, info, in_dims, *args)
     fold = _Fold(info.batch_size, how[-1])
     output, memory, final = _scan(
         fold(x, in_dims[0], fold.token),
@@ -160,7 +172,7 @@ def _vmap_scan(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
 def _vmap_scan_backward(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
     grad_output, grad_final, x, state, weight, memory, lengths, batch_sizes, reset, *how = args
     if batch_sizes is not None:
-        return _one_by_one(_scan_backward, info, in_dims, args)
+        return one_by_one(_scan_backward, info, in_dims, *args)
     fold = _Fold(info.batch_size, how[-1])
     grad_x, grad_state, grad_weight = _scan_backward(
         fold(grad_output, in_dims[0], fold.token),

@@ -49,7 +49,7 @@ struct Identity {
 template <int count>
 struct SingleState {
   static constexpr int gates = count, vectors = 0;
-  static constexpr bool own_memory = false;
+  static constexpr bool own_memory = false, matrix = false;
 };
 
 template <class G>
@@ -138,7 +138,7 @@ struct Elrn : SingleState<1> {
 // The memory is c; the output h is read by nobody later.
 struct Sru {
   static constexpr int gates = 4, vectors = 2;
-  static constexpr bool own_memory = true;
+  static constexpr bool own_memory = true, matrix = false;
 
   template <class T>
   static LRN_INLINE Step<T> forward(const Four<T>& x, const T& c, const Two<T>& weight) {
@@ -160,6 +160,30 @@ struct Sru {
     const T df = (d * c - d * x_c) * (f * one_minus(f));
     return {{dr, df, d * one_minus(f), dy * one_minus(r)}, d * f + (df * v_f + dr * v_r), {dr * c, df * c}};
   }
+};
+
+// p is the projected input, q the product of the previous h, which atr.h sees to.
+template <class G>
+struct Atr : SingleState<1> {
+  static constexpr bool matrix = true;
+
+  struct Forward {
+    template <class T>
+    static LRN_INLINE std::tuple<T> of(const T& p, const T& q, const T& h) {
+      return {G::of(sigmoid(p + q) * p + sigmoid(p - q) * h)};
+    }
+  };
+
+  // To p, to q, and to the previous h, but for what goes there by way of q.
+  struct Backward {
+    template <class T>
+    static LRN_INLINE Three<T> of(const T& p, const T& q, const T& h, const T& y, const T& dy, const T& dm) {
+      const T i = sigmoid(p + q), f = sigmoid(p - q);
+      const T d = G::back(dy + dm, y);
+      const T di = d * p * (i * one_minus(i)), df = d * h * (f * one_minus(f));
+      return {d * i + (di + df), di - df, d * f};
+    }
+  };
 };
 
 }  // namespace lrn

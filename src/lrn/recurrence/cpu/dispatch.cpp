@@ -42,8 +42,11 @@ const Kernels* find_kernels(const InstructionSet& set, std::string_view cell, Ty
   return nullptr;
 }
 
+namespace {
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+}  // namespace
+
 void Problem::plan(int64_t threads) {
-  const auto divide_up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   const int64_t rows = std::max<int64_t>(1, batch), width = std::max<int64_t>(1, hidden);
   // Split columns only where they are too many for a tile, or the rows too few for the threads.
   const int64_t parts = std::max(divide_up(width, kTile), divide_up(threads, directions * rows));
@@ -55,6 +58,14 @@ void Problem::plan(int64_t threads) {
   tile_rows = std::clamp<int64_t>(fair, 1, kTile / tile_columns);
   row_tiles = hidden == 0 ? 0 : divide_up(batch, tile_rows);
   interleave = std::clamp<int64_t>(threads, 1, std::max<int64_t>(1, row_tiles));
+}
+
+// As few tiles as keep all threads busy: more rows make better use of the matrix, up to what the cache holds.
+void Problem::plan_whole_rows(int64_t threads) {
+  constexpr int64_t most = 64;
+  const int64_t each = divide_up(divide_up(directions * batch, threads), most);
+  row_tiles = hidden == 0 ? 0 : std::min(batch, divide_up(threads * each, directions));
+  column_tiles = 1;
 }
 
 }  // namespace lrn

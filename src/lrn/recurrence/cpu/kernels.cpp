@@ -2,33 +2,49 @@
 //   LRN_SET     its name here
 //   LRN_TARGET  its name for the compiler, if it is not the default one
 //   LRN_BYTES   the width of its vectors
+#include "atr.h"
 #include "scan.h"
-
-#ifdef LRN_TARGET
-#define LRN_KERNEL __attribute__((target(LRN_TARGET), flatten))
-#else
-#define LRN_KERNEL __attribute__((flatten))
-#endif
 
 namespace lrn::LRN_SET {
 
 namespace {
 
+template <class Cell, class Storage>
+LRN_INLINE void forward(const Problem& p, int64_t first, int64_t last) {
+  if constexpr (Cell::matrix) {
+    atr_forward<LRN_BYTES, Cell, Storage>(p, first, last);
+  } else {
+    for (int64_t i = first; i < last; ++i) forward_tile<LRN_BYTES, Cell, Storage>(p, Tile(p, i));
+  }
+}
+
+template <class Cell, class Storage>
+LRN_INLINE void backward(const Problem& p, int64_t first, int64_t last) {
+  if constexpr (Cell::matrix) {
+    atr_backward<LRN_BYTES, Cell, Storage>(p, first, last);
+  } else {
+    for (int64_t i = first; i < last; ++i) backward_tile<LRN_BYTES, Cell, Storage>(p, Tile(p, i));
+  }
+}
+
 #define LRN_DEFINE(name, Cell, type, Storage)                                                        \
   LRN_KERNEL void name##_##type##_forward(const Problem& p, int64_t first, int64_t last) {           \
-    for (int64_t i = first; i < last; ++i) forward_tile<LRN_BYTES, Cell, Storage>(p, Tile(p, i));    \
+    forward<Cell, Storage>(p, first, last);                                                          \
   }                                                                                                  \
   LRN_KERNEL void name##_##type##_backward(const Problem& p, int64_t first, int64_t last) {          \
-    for (int64_t i = first; i < last; ++i) backward_tile<LRN_BYTES, Cell, Storage>(p, Tile(p, i));   \
+    backward<Cell, Storage>(p, first, last);                                                         \
   }
 
 #define LRN_LIST(name, Cell, type, Storage)                                                          \
-  {#name, Type::type, Cell::gates, Cell::own_memory ? 2 : 1, Cell::vectors, name##_##type##_forward, \
-   name##_##type##_backward},
+  {#name, Type::type, Cell::gates, Cell::own_memory ? 2 : 1, Cell::vectors, Cell::matrix,            \
+   name##_##type##_forward, name##_##type##_backward},
 
 #define LRN_TYPES(what, name, Cell)                                                                  \
   what(name, Cell, f32, float) what(name, Cell, f64, double) what(name, Cell, bf16, BFloat16)        \
       what(name, Cell, f16, Float16)
+
+// Cells with a matrix inside are computed in the type they are stored in.
+#define LRN_WIDE_TYPES(what, name, Cell) what(name, Cell, f32, float) what(name, Cell, f64, double)
 
 #define LRN_CELLS(what)                                                                              \
   LRN_TYPES(what, lrn_tanh, Lrn<Tanh>)                                                               \
@@ -38,7 +54,9 @@ namespace {
   LRN_TYPES(what, glrn_identity, Glrn<Identity>)                                                     \
   LRN_TYPES(what, elrn_tanh, Elrn<Tanh>)                                                             \
   LRN_TYPES(what, elrn_identity, Elrn<Identity>)                                                     \
-  LRN_TYPES(what, sru, Sru)
+  LRN_TYPES(what, sru, Sru)                                                                          \
+  LRN_WIDE_TYPES(what, atr_tanh, Atr<Tanh>)                                                          \
+  LRN_WIDE_TYPES(what, atr_identity, Atr<Identity>)
 
 LRN_CELLS(LRN_DEFINE)
 

@@ -30,6 +30,11 @@ struct Problem {
   Grid grad_output, grad_final;             // read by backward; either may be null
   Grid grad_x, grad_state, grad_weight;     // written by backward; grad_weight per row of the batch
 
+  // Cells with a matrix inside: `weight` is the matrix, its rows and columns in `batch` and `plane`.
+  Grid bias, q;                             // q = matrix * previous state + bias, if it is kept for backward
+  Grid grad_q, previous;                    // written by backward: tokens row by row of the batch, no padding
+  const int64_t* first_token = nullptr;     // [batch] where each row's begin there
+
   // A tile is the unit of parallel work: some rows and some columns of one direction, for all time.
   // Results do not depend on the tiling.
   int64_t tile_rows = 1, tile_columns = 1;
@@ -37,6 +42,7 @@ struct Problem {
 
   int64_t tiles() const { return directions * row_tiles * column_tiles; }
   void plan(int64_t threads);
+  void plan_whole_rows(int64_t threads);
 };
 
 using Kernel = void (*)(const Problem&, int64_t first_tile, int64_t last_tile);
@@ -45,6 +51,7 @@ struct Kernels {
   std::string_view cell;
   Type type;
   int gates, parts, vectors;
+  bool matrix;
   Kernel forward, backward;
 };
 

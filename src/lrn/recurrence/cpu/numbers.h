@@ -9,6 +9,12 @@
 #include <type_traits>
 
 #define LRN_INLINE inline __attribute__((always_inline))
+// For what is a function of its own: compiled, with all that it calls, for the set of kernels.cpp.
+#ifdef LRN_TARGET
+#define LRN_KERNEL __attribute__((target(LRN_TARGET), flatten, noinline))
+#else
+#define LRN_KERNEL __attribute__((flatten, noinline))
+#endif
 
 namespace lrn {
 

@@ -237,13 +237,13 @@ LRN_INLINE void forward_tile(const Problem& p, const Tile& tile) {
              final = view(p.final), memory = view(p.memory);
   const View<const bool> reset(p, p.reset, 0, 0);
   const Walk walk{p, p.reverse[tile.direction]};
-  const int64_t n = tile.columns;
+  const int64_t n = tile.columns, pitch = p.tile_columns;  // a narrow row is carried in a whole vector
   constexpr int64_t memory_part = Cell::own_memory ? 1 : 0;
 
   Carry<Lane, 1> carry = {};
   uint8_t side[kTile] = {};  // which of a row's two carries is current
   for (int64_t r = 0; r < tile.rows; ++r) {
-    convert_row<bytes>(carry.data[0][0] + r * n, state.row(tile.row + r, memory_part), n);
+    convert_row<bytes>(carry.data[0][0] + r * pitch, state.row(tile.row + r, memory_part), n);
   }
   for (int64_t s = 0; s < p.steps; ++s) {
     const int64_t t = walk.time(s);
@@ -256,8 +256,8 @@ LRN_INLINE void forward_tile(const Problem& p, const Tile& tile) {
         }
         continue;
       }
-      Lane* previous = carry.data[side[r]][0] + r * n;
-      Lane* next = carry.data[side[r] ^= 1][0] + r * n;
+      Lane* previous = carry.data[side[r]][0] + r * pitch;
+      Lane* next = carry.data[side[r] ^= 1][0] + r * pitch;
       if (walk.border(reset, t, b)) std::memset(previous, 0, n * sizeof(Lane));
       const Storage* in = x.token(t, b);
       Storage* out = output.token(t, b);
@@ -269,7 +269,7 @@ LRN_INLINE void forward_tile(const Problem& p, const Tile& tile) {
   }
   for (int64_t r = 0; r < tile.rows; ++r) {
     const int64_t b = tile.row + r, length = walk.length(b);
-    convert_row<bytes>(final.row(b, memory_part), carry.data[side[r]][0] + r * n, n);
+    convert_row<bytes>(final.row(b, memory_part), carry.data[side[r]][0] + r * pitch, n);
     if constexpr (Cell::own_memory) {
       const Storage* h = length ? output.token(walk.reverse ? 0 : length - 1, b) : state.row(b, 0);
       std::memcpy(final.row(b, 0), h, n * sizeof(Storage));
@@ -287,7 +287,7 @@ LRN_INLINE void backward_tile(const Problem& p, const Tile& tile) {
              grad_weight = view(p.grad_weight);
   const View<const bool> reset(p, p.reset, 0, 0);
   const Walk walk{p, p.reverse[tile.direction]};
-  const int64_t n = tile.columns;
+  const int64_t n = tile.columns, pitch = p.tile_columns;  // a narrow row is carried in a whole vector
   constexpr int64_t memory_part = Cell::own_memory ? 1 : 0;
 
   static const Storage zeros[kTile + kPadding] = {};
@@ -296,7 +296,7 @@ LRN_INLINE void backward_tile(const Problem& p, const Tile& tile) {
   uint8_t side[kTile] = {};
   if (grad_final) {
     for (int64_t r = 0; r < tile.rows; ++r) {
-      convert_row<bytes>(carry.data[0][0] + r * n, grad_final.row(tile.row + r, memory_part), n);
+      convert_row<bytes>(carry.data[0][0] + r * pitch, grad_final.row(tile.row + r, memory_part), n);
     }
   }
   for (int64_t s = p.steps - 1; s >= 0; --s) {
@@ -323,26 +323,26 @@ LRN_INLINE void backward_tile(const Problem& p, const Tile& tile) {
                                                 memory.token(t, b),
                                                 grad_output ? grad_output.token(t, b) : zeros,
                                                 last ? grad_final.row(b, 0) : zeros,
-                                                carry.data[now][0] + r * n,
-                                                carry.data[then][0] + r * n,
-                                                sums.data[now][0] + r * n,
-                                                sums.data[then][0] + r * n,
+                                                carry.data[now][0] + r * pitch,
+                                                carry.data[then][0] + r * pitch,
+                                                sums.data[now][0] + r * pitch,
+                                                sums.data[then][0] + r * pitch,
                                                 kTile + kPadding,
                                                 grad_x.token(t, b),
                                                 p.grad_x.plane},
                      n);
-      if (border) std::memset(carry.data[then][0] + r * n, 0, n * sizeof(Lane));
+      if (border) std::memset(carry.data[then][0] + r * pitch, 0, n * sizeof(Lane));
     }
   }
   for (int64_t r = 0; r < tile.rows; ++r) {
     const int64_t b = tile.row + r;
-    convert_row<bytes>(grad_state.row(b, memory_part), carry.data[side[r]][0] + r * n, n);
+    convert_row<bytes>(grad_state.row(b, memory_part), carry.data[side[r]][0] + r * pitch, n);
     if constexpr (Cell::own_memory) {  // h is never read: only an empty row passes its gradient on
       const Storage* h = grad_final && walk.length(b) == 0 ? grad_final.row(b, 0) : zeros;
       std::memcpy(grad_state.row(b, 0), h, n * sizeof(Storage));
     }
     for (int v = 0; v < Cell::vectors; ++v) {
-      convert_row<bytes>(grad_weight.row(b, v), sums.data[side[r]][v] + r * n, n);
+      convert_row<bytes>(grad_weight.row(b, v), sums.data[side[r]][v] + r * pitch, n);
     }
   }
 }

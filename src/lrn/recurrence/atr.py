@@ -1,0 +1,188 @@
+"""ATR's walk over time: the one recurrence here with a matrix inside that an engine runs.
+
+``lrn::atr`` takes the projected sequence and walks; per step it does one small product and one elementwise
+pass. Its gradient walks back the same way, and leaves the matrix's own gradient to one large product.
+
+Shapes: ``x [rows, D, 1, H]``, where ``rows`` are the leading dimensions that ``Rows`` describes,
+``state [1, D, B, H]``, ``weight [D, H, H]``, ``bias [D, H]``, ``output [rows, D*H]``, ``final`` like
+``state``. ``q``, shaped like ``output``, is the product of each previous state; ``keep`` says whether there
+will be a backward to read it, else it is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from lrn.recurrence import cells, dispatch
+from lrn.recurrence.ops import REVERSE
+from lrn.recurrence.registration import fake_gradients, one_by_one, second_gradient
+from lrn.recurrence.rows import Rows
+
+_below_autograd: Any = torch._C._AutoDispatchBelowAutograd
+
+
+def walk_atr(
+    activation: str,
+    x: Tensor,
+    state: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    rows: Rows,
+    direction: str = "forward",
+) -> tuple[Tensor, Tensor]:
+    """Walk ATR over the projected sequence ``x``; returns output and final state. Shapes as above.
+
+    >>> import torch
+    >>> x, state, weight = torch.randn(5, 2, 1, 1, 4), torch.zeros(1, 1, 2, 4), torch.randn(1, 4, 4)
+    >>> output, final = walk_atr("tanh", x, state, weight, None, Rows(batch=2))
+    >>> output.shape, final.shape
+    (torch.Size([5, 2, 4]), torch.Size([1, 1, 2, 4]))
+    """
+    if not _engine_runs(x, state, weight, rows):
+        return definition(activation, x, state, weight, bias, rows, direction)
+    keep = torch.is_grad_enabled()
+    how = (rows.lengths, rows.batch_sizes, rows.reset, activation, direction, rows.batch_first, keep)
+    if torch.compiler.is_compiling():
+        output, _, final = torch.ops.lrn.atr(x, state, weight, bias, *how)
+    elif keep:
+        output, final = _Atr.apply(x, state, weight, bias, *how)  # type: ignore[no-untyped-call]
+    else:
+        with _below_autograd():
+            output, _, final = torch.ops.lrn.atr(x, state, weight, bias, *how)
+    return output, final
+
+
+def _engine_runs(x: Tensor, state: Tensor, weight: Tensor, rows: Rows) -> bool:
+    steps = x.shape[1 if rows.batch_first else 0] if rows.batch_sizes is None else len(rows.batch_sizes)
+    return (
+        dispatch.choose(x.device) == "cpu"
+        and x.dtype in (torch.float32, torch.float64)
+        and x.dtype == state.dtype == weight.dtype
+        and steps != 1  # laying out the matrix costs more than a step
+        and not torch._C._are_functorch_transforms_active()  # torch.func and forward mode go through
+        and forward_ad._current_level < 0  # the definition, which they can differentiate
+    )
+
+
+def definition(
+    activation: str,
+    x: Tensor,
+    state: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    rows: Rows,
+    direction: str,
+) -> tuple[Tensor, Tensor]:
+    """The same in plain torch, through ``cells.py``."""
+    outputs, finals = [], []
+    for d, reverse in enumerate(REVERSE[direction]):
+
+        def hidden(h: Tensor, d: int = d) -> Tensor:
+            return F.linear(h, weight[d], None if bias is None else bias[d])
+
+        step = cells.atr(cells.ACTIVATIONS[activation], hidden)
+        output, (final,) = rows.walk(step, x[..., d, 0, :], (state[0, d],), reverse=reverse)
+        outputs.append(output)
+        finals.append(final)
+    return torch.cat(outputs, -1), torch.stack(finals).unsqueeze(0)
+
+
+class _Atr(torch.autograd.Function):
+    """The op with its gradient, for eager mode: the registered gradient does the same, but slower."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
+        with _below_autograd():
+            output, q, final = torch.ops.lrn.atr(*args)
+        _keep(ctx, args, output, q)
+        return output, final
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Any, grad_final: Any) -> tuple[Any, ...]:
+        if torch.is_grad_enabled():  # somebody wants a second gradient
+            return _gradient(ctx, grad_output, None, grad_final)
+        with _below_autograd():
+            return _gradient(ctx, grad_output, None, grad_final)
+
+
+def _keep(ctx: Any, args: tuple[Any, ...], output: Tensor, q: Tensor) -> None:
+    x, state, weight, bias, lengths, batch_sizes, reset, *ctx.how, _ = args
+    ctx.save_for_backward(x, state, weight, bias, output, q, lengths, batch_sizes, reset)
+    ctx.set_materialize_grads(False)
+
+
+# What torch must know of the ops. Arguments in the order of their schemas, in cpu/atr.cpp --------------
+
+
+def _fake(x: Tensor, state: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
+    shape, keep = (*x.shape[:-3], x.shape[-3] * x.shape[-1]), rest[-1]
+    return x.new_empty(shape), x.new_empty(shape if keep else (0,)), x.new_empty(state.shape)
+
+
+def _fake_backward(
+    grad_output: Tensor | None,
+    grad_final: Tensor | None,
+    x: Tensor,
+    state: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *rest: Any,
+) -> tuple[Tensor, ...]:
+    grad_bias = x.new_empty((0,) if bias is None else bias.shape)
+    return *fake_gradients(x, state), x.new_empty(weight.shape), grad_bias
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    hidden, q, _ = output
+    ctx.mark_non_differentiable(q)
+    _keep(ctx, inputs, hidden, q)
+
+
+def _gradient(ctx: Any, grad_output: Any, _: None, grad_final: Any) -> tuple[Any, ...]:
+    nothing = (None,) * 7
+    if grad_output is None and grad_final is None:
+        return *(None,) * 4, *nothing
+    *gradients, grad_bias = torch.ops.lrn.atr_backward(grad_output, grad_final, *ctx.saved_tensors, *ctx.how)
+    bias = ctx.saved_tensors[3]
+    return *gradients, None if bias is None else grad_bias, *nothing
+
+
+def _save_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    *given, _, _, lengths, batch_sizes, reset, activation, direction, batch_first = inputs
+    ctx.save_for_backward(*given, lengths, batch_sizes, reset)
+    ctx.how = activation, direction, batch_first
+
+
+def _second_gradient(ctx: Any, *seconds: Tensor) -> tuple[Any, ...]:
+    *given, lengths, batch_sizes, reset = ctx.saved_tensors
+    activation, direction, batch_first = ctx.how
+    rows = Rows(given[3].shape[2], batch_first, lengths, batch_sizes, reset)
+
+    def run(x: Tensor, state: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return definition(activation, x, state, weight, bias, rows, direction)
+
+    return *second_gradient(run, given, seconds), *(None,) * 8
+
+
+def _register() -> torch.library.Library:
+    fragment = torch.library.Library("lrn", "FRAGMENT")
+    known: dict[str, tuple[Callable[..., Any], ...]] = {
+        "atr": (_fake, _gradient, _save),
+        "atr_backward": (_fake_backward, _second_gradient, _save_backward),
+    }
+    for name, (fake, backward, setup) in known.items():
+        op = getattr(torch.ops.lrn, name).default
+        torch.library.register_fake(op, fake, lib=fragment)
+        torch.library.register_autograd(op, backward, setup_context=setup, lib=fragment)
+        torch.library.register_vmap(op, partial(one_by_one, op), lib=fragment)
+    return fragment
+
+
+_registered = None if dispatch.MISSING else _register()  # kept, since they end with it
