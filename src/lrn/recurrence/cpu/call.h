@@ -103,6 +103,8 @@ class Call {
       check_type(*weight, x, "weight");
       weight_ = with_adjacent_features(*weight);
       p.weight = weight_of(weight_);
+    } else {
+      STD_TORCH_CHECK(!weight.has_value(), "lrn: ", cell, " has no vectors, weight must be None");
     }
     if (reset.has_value()) {
       STD_TORCH_CHECK(reset->scalar_type() == ScalarType::Bool && reset->dim() == rows, "lrn: reset must be bool");
