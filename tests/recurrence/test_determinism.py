@@ -8,7 +8,7 @@ from recurrence.cases import NAMES, Case, assert_equal, call, call_case, kinds, 
 
 from lrn.recurrence import Rows, scan
 
-# Enough work to be shared (see kWorthAThread in cpu/ops.cpp), one width for each way of cutting it up:
+# Enough work to be shared (see kWorthAThread in cpu/call.h), one width for each way of cutting it up:
 # many rows to a tile, one row to a tile, rows cut into columns.
 SHAPES = ((33, 40, 7), (7, 17, 129), (4, 2, 1100))
 
@@ -17,9 +17,8 @@ SHAPES = ((33, 40, 7), (7, 17, 129), (4, 2, 1100))
 @pytest.mark.parametrize("cell", NAMES)
 def test_any_number_of_threads(cell, shape):
     """Forward and backward, all kinds of rows; with two threads twice, which is run to run."""
-    for case in kinds(
-        cell, **dict(zip(("steps", "batch", "hidden"), shape, strict=True)), dtype=torch.float32
-    ):
+    steps, batch, hidden = shape
+    for case in kinds(cell, steps=steps, batch=batch, hidden=hidden, dtype=torch.float32):
         torch.set_num_threads(1)
         alone = call_case(case)
         for threads in (2, 2, 3, 8):

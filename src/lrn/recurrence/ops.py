@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from lrn.recurrence import cells, dispatch
 from lrn.recurrence.rows import Rows
@@ -44,7 +45,8 @@ def scan(
         state = state.to(x.dtype)
     if weight is not None:
         weight = weight.to(x.dtype).expand(rows.batch, *weight.shape)
-    if dispatch.choose(x.device) == "torch":
+    if dispatch.choose(x.device) == "torch" or forward_ad._current_level >= 0:
+        # Forward-mode derivatives take this way too: torch can follow them through plain operations.
         return definition(cell, x, state, weight, rows, direction)
     args = (x, state, weight, rows.lengths, rows.batch_sizes, rows.reset, cell, direction, rows.batch_first)
     if torch.compiler.is_compiling():

@@ -6,6 +6,7 @@ Arguments come in the order of the schemas in ``cpu/ops.cpp``; shapes are those 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -151,12 +152,12 @@ def one_by_one(op: Any, info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
     return tuple(torch.stack(results) for results in zip(*each, strict=True)), (0,) * len(each[0])
 
 
-def _vmap_scan(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
+def _vmap_scan(run: Any, info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
     x, state, weight, lengths, batch_sizes, reset, *how = args
     if batch_sizes is not None:
-        return one_by_one(_scan, info, in_dims, *args)
+        return one_by_one(run, info, in_dims, *args)
     fold = _Fold(info.batch_size, how[-1])
-    output, memory, final = _scan(
+    output, memory, final = run(
         fold(x, in_dims[0], fold.token),
         fold(state, in_dims[1], 2),
         fold(weight, in_dims[2], 0),
@@ -169,12 +170,12 @@ def _vmap_scan(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
     return tuple(r for r, _ in results), tuple(d for _, d in results)
 
 
-def _vmap_scan_backward(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
+def _vmap_scan_backward(run: Any, info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
     grad_output, grad_final, x, state, weight, memory, lengths, batch_sizes, reset, *how = args
     if batch_sizes is not None:
-        return one_by_one(_scan_backward, info, in_dims, *args)
+        return one_by_one(run, info, in_dims, *args)
     fold = _Fold(info.batch_size, how[-1])
-    grad_x, grad_state, grad_weight = _scan_backward(
+    grad_x, grad_state, grad_weight = run(
         fold(grad_output, in_dims[0], fold.token),
         fold(grad_final, in_dims[1], 2),
         fold(x, in_dims[2], fold.token),
@@ -197,31 +198,32 @@ class MappedScan(torch.autograd.Function):
     forward = staticmethod(lambda *args: torch.ops.lrn.scan(*args))
     setup_context = staticmethod(_save_scan)
     backward = staticmethod(_scan_gradient)
-    vmap = staticmethod(_vmap_scan)
+    vmap = staticmethod(partial(_vmap_scan, _scan))
 
 
 class MappedScanBackward(torch.autograd.Function):
     forward = staticmethod(lambda *args: torch.ops.lrn.scan_backward(*args))
     setup_context = staticmethod(_save_scan_backward)
     backward = staticmethod(_scan_second_gradient)
-    vmap = staticmethod(_vmap_scan_backward)
+    vmap = staticmethod(partial(_vmap_scan_backward, _scan_backward))
 
 
 def _register() -> torch.library.Library:
     fragment = torch.library.Library("lrn", "FRAGMENT")
     known: dict[str, tuple[Callable[..., Any], ...]] = {
-        "lrn::scan": (_fake_scan, _scan_gradient, _save_scan, _vmap_scan),
-        "lrn::scan_backward": (
+        "scan": (_fake_scan, _scan_gradient, _save_scan, _vmap_scan),
+        "scan_backward": (
             _fake_scan_backward,
             _scan_second_gradient,
             _save_scan_backward,
             _vmap_scan_backward,
         ),
     }
-    for op, (fake, backward, setup, vmap) in known.items():
+    for name, (fake, backward, setup, vmap) in known.items():
+        op = f"lrn::{name}"
         torch.library.register_fake(op, fake, lib=fragment)
         torch.library.register_autograd(op, backward, setup_context=setup, lib=fragment)
-        torch.library.register_vmap(op, vmap, lib=fragment)
+        torch.library.register_vmap(op, partial(vmap, getattr(torch.ops.lrn, name)), lib=fragment)
     fragment.impl("scan", _autocast, "AutocastCPU")
     return fragment
 

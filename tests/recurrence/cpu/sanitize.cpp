@@ -15,9 +15,9 @@
 #include "kernels.h"
 #include "numbers.h"
 
-#if defined(LRN_X86) && !defined(LRN_AVX512)
-namespace lrn::avx512 {  // left out of the build by default: few machines run it, and it takes a minute
-const std::vector<Kernels>& kernels() {
+#ifdef LRN_X86
+namespace lrn::avx512 {  // stands in where those kernels are not linked, which few machines can run anyway
+__attribute__((weak)) const std::vector<Kernels>& kernels() {
   static const std::vector<Kernels> none;
   return none;
 }
@@ -73,6 +73,7 @@ class Array {
     allocate();
   }
   Array(Array&&) = default;
+  Array& operator=(Array&&) = default;
 
   // The same layout with nothing written yet.
   Array blank() const {
@@ -152,106 +153,130 @@ void Array::check_written(const char* name) const {
   }
 }
 
+struct Named {
+  const char* name;
+  Array array;
+};
+
 // One random problem: its arrays, and Problems that point into them.
 class Case {
  public:
   Case(const lrn::Kernels& kernels, const Format& format) : kernels_(kernels), format_(format) {
     steps_ = coin(5) ? 0 : draw(1, 6);
     batch_ = coin(5) ? 0 : coin(15) ? draw(16, 40) : draw(1, 9);
-    hidden_ = coin(2) ? 1030 : coin(6) ? draw(127, 129) : draw(1, 40);
+    hidden_ = coin(2) && !kernels.matrix ? 1030 : coin(6) ? draw(127, 129) : draw(1, 40);
     if (hidden_ == 1030) batch_ = std::min<int64_t>(batch_, 3);
     directions_ = coin() ? 2 : 1;
     reverse_ = directions_ == 1 && coin();
     packed_ = batch_ > 0 && steps_ > 0 && coin(30);
     batch_first_ = !packed_ && coin();
-    lengths_.assign(batch_, steps_);
-    if (packed_ || coin()) {
-      has_lengths_ = true;
-      for (int64_t& length : lengths_) length = draw(packed_ ? 1 : 0, steps_);
-      if (packed_) std::sort(lengths_.begin(), lengths_.end(), std::greater<>());
-      if (packed_) lengths_[0] = steps_;
-    }
-    for (int64_t t = 0; packed_ && t < steps_; ++t) {
-      first_row_.push_back(rows_);
-      rows_ += std::count_if(lengths_.begin(), lengths_.end(), [&](int64_t n) { return n > t; });
-    }
-    const int64_t parts = kernels.parts, planes = std::max(1, kernels.vectors);
-    now = std::string(kernels.cell) + " type " + std::to_string(int(format.type)) + " T " + std::to_string(steps_) +
-          " B " + std::to_string(batch_) + " H " + std::to_string(hidden_) + " D " + std::to_string(directions_) +
-          (reverse_ ? " reverse" : "") + (packed_ ? " packed" : has_lengths_ ? " lengths" : "") +
-          (batch_first_ ? " batch first" : "");
+    draw_lengths();
+    now = std::string(kernels.cell) + ", type " + std::to_string(int(format.type)) + ", T " +
+          std::to_string(steps_) + ", B " + std::to_string(batch_) + ", D " + std::to_string(directions_) + ", H " +
+          std::to_string(hidden_) + (reverse_ ? ", reverse" : "") + (packed_ ? ", packed" : "") +
+          (has_lengths_ ? ", lengths" : "") + (batch_first_ ? ", batch first" : "");
 
-    x_.push_back(tokens({directions_, kernels.gates, hidden_}, coin(), coin(15)));
+    add("x", tokens({directions_, kernels.gates, hidden_}, coin()), coin(15));
+    add("state", plain(like_state(), coin()));
+    add("grad_output", tokens({directions_ * hidden_}, coin()), coin(15));
+    add("grad_final", plain(like_state(), coin()));
+    if (kernels.vectors) add("weight", plain({batch_, directions_, kernels.vectors, hidden_}, coin()), coin());
+    if (kernels.matrix) add("weight", plain({directions_, hidden_, hidden_}, coin(), coin()));
+    if (kernels.matrix && coin()) add("bias", plain({directions_, hidden_}, coin()));
+    poison_padding(*given("x"));
+    poison_padding(*given("grad_output"));
     grad_x_.push_back(tokens({directions_, kernels.gates, hidden_}, coin()));
-    state_.push_back(plain({parts, directions_, batch_, hidden_}, coin()));
-    weight_.push_back(plain({batch_, directions_, planes, hidden_}, coin()));
-    if (coin()) weight_[0].expand(0);
-    grad_output_.push_back(tokens({directions_ * hidden_}, coin(), coin(15)));
-    grad_final_.push_back(plain({parts, directions_, batch_, hidden_}, coin()));
-    for (Array* array : {&x_[0], &state_[0], &weight_[0], &grad_output_[0], &grad_final_[0]}) array->fill();
-    poison_padding(x_[0]);
-    poison_padding(grad_output_[0]);
     with_output_ = coin(75);
     with_final_ = !with_output_ || coin(75);
     if (coin()) {
-      reset_.reset(new bool[std::max<int64_t>(1, packed_ ? rows_ : steps_ * batch_)]);
-      for (int64_t i = 0; i < (packed_ ? rows_ : steps_ * batch_); ++i) reset_[i] = coin(30);
+      const int64_t marks = packed_ ? rows_ : steps_ * batch_;
+      reset_.reset(new bool[marks]);
+      for (int64_t i = 0; i < marks; ++i) reset_[i] = coin(30);
     }
   }
 
+  // Any number of threads, the same bits.
   void run() {
-    std::vector<std::vector<Array>> all;
-    for (const int64_t threads : {int64_t{1}, draw(2, 8), int64_t{64}}) {
-      all.push_back(results(threads));
-      for (size_t i = 0; i < all[0].size(); ++i) {
-        if (!all.back()[i].same(all[0][i])) {
-          fail(std::string(kNames[i]) + ": other bits for " + std::to_string(threads) + " threads than for one");
+    const std::vector<Named> alone = results(1);
+    for (const int64_t threads : {draw(2, 8), int64_t{64}}) {
+      const std::vector<Named> shared = results(threads);
+      for (size_t i = 0; i < alone.size(); ++i) {
+        if (!shared[i].array.same(alone[i].array)) {
+          fail(std::string(alone[i].name) + ": other bits for " + std::to_string(threads) + " threads than for one");
         }
       }
     }
   }
 
  private:
-  static constexpr const char* kNames[] = {"output", "memory", "final", "grad_x", "grad_state", "grad_weight"};
   const lrn::Kernels& kernels_;
   Format format_;
   int64_t steps_, batch_, hidden_, directions_, rows_ = 0;
   bool reverse_, packed_, batch_first_, has_lengths_ = false, with_output_, with_final_;
-  std::vector<int64_t> lengths_, first_row_;
-  std::vector<Array> x_, grad_x_, state_, weight_, grad_output_, grad_final_;  // one each
+  std::vector<int64_t> lengths_, first_row_, first_token_;
+  std::vector<Named> given_;
+  std::vector<Array> grad_x_;  // its layout
   std::unique_ptr<bool[]> reset_;
 
-  Array plain(std::vector<int64_t> shape, bool gaps) const {
+  void draw_lengths() {
+    has_lengths_ = packed_ || coin();
+    lengths_.assign(batch_, steps_);
+    for (int64_t& length : lengths_) length = has_lengths_ ? draw(packed_ ? 1 : 0, steps_) : steps_;
+    if (packed_) lengths_[0] = steps_;
+    if (packed_) std::sort(lengths_.begin(), lengths_.end(), std::greater<>());
+    for (int64_t t = 0; packed_ && t < steps_; ++t) {
+      first_row_.push_back(rows_);
+      rows_ += std::count_if(lengths_.begin(), lengths_.end(), [&](int64_t n) { return n > t; });
+    }
+    int64_t tokens = 0;
+    for (const int64_t length : lengths_) first_token_.push_back(tokens), tokens += length;
+    first_token_.push_back(tokens);
+  }
+
+  // Arrays that the kernels read.
+  void add(const char* name, Array array, bool expanded = false) {
+    if (expanded) array.expand(0);
+    array.fill();
+    given_.push_back({name, std::move(array)});
+  }
+  Array* given(const std::string& name) {
+    for (Named& entry : given_) {
+      if (entry.name == name) return &entry.array;
+    }
+    return nullptr;
+  }
+  void poison_padding(Array& array) const {
+    if (packed_ || array.strides[0] == 0) return;
+    array.each([&](const auto& index) {
+      if (index[0] >= lengths_[index[1]]) array.put(array.offset(index), format_.nan);
+    });
+  }
+
+  std::vector<int64_t> like_state() const { return {kernels_.parts, directions_, batch_, hidden_}; }
+  Array plain(std::vector<int64_t> shape, bool gaps, bool transposed = false) const {
     std::vector<int> order(shape.size());
     std::iota(order.begin(), order.end(), 0);
+    if (transposed) std::swap(order[1], order[2]);
     return {format_, shape, order, gaps};
   }
   // A tensor with a row per token: [rows, ...] or [T, B, ...] ([B, T, ...] in memory where batch first).
-  Array tokens(std::vector<int64_t> rest, bool gaps, bool expanded = false) const {
+  Array tokens(std::vector<int64_t> rest, bool gaps) const {
     std::vector<int64_t> shape = packed_ ? std::vector{rows_} : std::vector{steps_, batch_};
     shape.insert(shape.end(), rest.begin(), rest.end());
     std::vector<int> order(shape.size());
     std::iota(order.begin(), order.end(), 0);
     if (batch_first_) std::swap(order[0], order[1]);
-    Array array(format_, shape, order, gaps);
-    if (expanded) array.expand(0);
-    return array;
-  }
-  bool real(int64_t t, int64_t b) const { return t < lengths_[b]; }
-  void poison_padding(Array& array) const {
-    if (packed_ || array.strides[0] == 0) return;
-    array.each([&](const auto& index) {
-      if (!real(index[0], index[1])) array.put(array.offset(index), format_.nan);
-    });
+    return {format_, shape, order, gaps};
   }
 
   Grid row_grid(const Array& array) const {
+    const size_t rows = packed_ ? 1 : 2;
     Grid grid{array.buffer.get()};
     grid.time = packed_ ? 0 : array.strides[0];
-    grid.batch = array.strides[packed_ ? 0 : 1];
-    const size_t rows = packed_ ? 1 : 2;
-    grid.direction = array.strides.size() == rows + 1 ? hidden_ : array.strides[rows];
-    grid.plane = array.strides.size() == rows + 1 ? 0 : array.strides[rows + 1];
+    grid.batch = array.strides[rows - 1];
+    const bool flat = array.strides.size() == rows + 1;  // directions side by side
+    grid.direction = flat ? hidden_ : array.strides[rows];
+    grid.plane = flat ? 0 : array.strides[rows + 1];
     return grid;
   }
   static Grid state_grid(const Array& array) {
@@ -261,7 +286,7 @@ class Case {
     return {array.buffer.get(), 0, array.strides[0], array.strides[1], array.strides[2]};
   }
 
-  Problem problem(int64_t threads) const {
+  Problem problem(int64_t threads) {
     Problem p;
     p.steps = steps_, p.batch = batch_, p.directions = directions_, p.hidden = hidden_;
     p.reverse[0] = reverse_, p.reverse[1] = true;
@@ -270,55 +295,79 @@ class Case {
     if (reset_) {
       p.reset = {reset_.get(), packed_ ? 0 : batch_first_ ? 1 : batch_, packed_ ? 1 : batch_first_ ? steps_ : 1};
     }
-    p.x = row_grid(x_[0]);
-    p.state = state_grid(state_[0]);
-    if (kernels_.vectors > 0) p.weight = weight_grid(weight_[0]);
-    p.plan(threads);
+    p.x = row_grid(*given("x"));
+    p.state = state_grid(*given("state"));
+    if (kernels_.matrix) {
+      const Array &matrix = *given("weight"), *bias = given("bias");
+      p.weight = {matrix.buffer.get(), 0, matrix.strides[1], matrix.strides[0], matrix.strides[2]};
+      if (bias) p.bias = {bias->buffer.get(), 0, 0, bias->strides[0]};
+      p.plan_whole_rows(threads);
+    } else {
+      if (kernels_.vectors) p.weight = weight_grid(*given("weight"));
+      p.plan(threads);
+    }
     return p;
   }
   // Tiles in pieces and out of order, as threads would run them.
   static void run_tiles(lrn::Kernel kernel, const Problem& p) {
     std::vector<std::pair<int64_t, int64_t>> pieces;
-    for (int64_t first = 0; first < p.tiles();) {
-      const int64_t last = std::min(p.tiles(), first + draw(1, 5));
-      pieces.emplace_back(first, last);
-      first = last;
+    for (int64_t first = 0; first < p.tiles(); first = pieces.back().second) {
+      pieces.emplace_back(first, std::min(p.tiles(), first + draw(1, 5)));
     }
     std::shuffle(pieces.begin(), pieces.end(), source);
     for (const auto& [first, last] : pieces) kernel(p, first, last);
   }
 
-  std::vector<Array> results(int64_t threads) const {
-    const bool own_memory = kernels_.parts == 2;
-    const std::vector<int64_t> wide{directions_ * hidden_}, like_state{kernels_.parts, directions_, batch_, hidden_};
-    Array output = tokens(wide, false), memory = tokens(wide, false), final = plain(like_state, false);
+  // Forward, then backward, into arrays of their own.
+  std::vector<Named> results(int64_t threads) {
+    const std::vector<int64_t> wide{directions_ * hidden_};
+    const bool own_memory = kernels_.parts == 2, kept = own_memory || kernels_.matrix;
+    Array output = tokens(wide, false), second = tokens(kept ? wide : std::vector<int64_t>{0}, false),
+          final = plain(like_state(), false);
     Problem p = problem(threads);
     p.output = row_grid(output);
     p.final = state_grid(final);
-    if (own_memory) p.memory = row_grid(memory);
+    if (own_memory) p.memory = row_grid(second);
+    if (kernels_.matrix) p.q = row_grid(second);
     run_tiles(kernels_.forward, p);
-    output.check_written("output");
-    final.check_written("final");
-    if (own_memory) memory.check_written("memory");
+    if (kernels_.matrix) {  // without q, for inference
+      const Array trained = std::move(output);
+      output = tokens(wide, false);
+      p.output = row_grid(output), p.q = {};
+      run_tiles(kernels_.forward, p);
+      if (!output.same(trained)) fail("output: other bits where q is not kept");
+    }
 
-    Array grad_x = grad_x_[0].blank(), grad_state = plain(like_state, false),
-          grad_weight = plain({batch_, directions_, std::max(1, kernels_.vectors), hidden_}, false);
+    Array grad_x = grad_x_[0].blank(), grad_state = plain(like_state(), false);
+    const int64_t each = kernels_.matrix ? first_token_.back() : 0;
+    Array grad_q = plain({directions_, each, hidden_}, false), previous = plain({directions_, each, hidden_}, false),
+          grad_weight = plain({batch_, directions_, kernels_.vectors, hidden_}, false);
     Problem q = problem(threads);
-    q.output = q.memory = row_grid(own_memory ? memory : output);
-    if (with_output_) q.grad_output = row_grid(grad_output_[0]);
-    if (with_final_) q.grad_final = state_grid(grad_final_[0]);
+    q.output = row_grid(output);
+    q.memory = row_grid(own_memory ? second : output);
+    if (with_output_) q.grad_output = row_grid(*given("grad_output"));
+    if (with_final_) q.grad_final = state_grid(*given("grad_final"));
     q.grad_x = row_grid(grad_x);
     q.grad_state = state_grid(grad_state);
-    if (kernels_.vectors > 0) q.grad_weight = weight_grid(grad_weight);
-    run_tiles(kernels_.backward, q);
-    grad_x.check_written("grad_x");
-    grad_state.check_written("grad_state");
-    if (kernels_.vectors > 0) grad_weight.check_written("grad_weight");
-
-    std::vector<Array> all;
-    for (Array* array : {&output, &memory, &final, &grad_x, &grad_state, &grad_weight}) {
-      all.push_back(std::move(*array));
+    if (kernels_.vectors) q.grad_weight = weight_grid(grad_weight);
+    if (kernels_.matrix) {
+      q.q = row_grid(second);
+      q.grad_q = {grad_q.buffer.get(), 0, grad_q.strides[1], grad_q.strides[0]};
+      q.previous = {previous.buffer.get(), 0, previous.strides[1], previous.strides[0]};
+      q.first_token = first_token_.data();
     }
+    run_tiles(kernels_.backward, q);
+
+    std::vector<Named> all;
+    all.push_back({"output", std::move(output)});
+    all.push_back({"memory", std::move(second)});
+    all.push_back({"final", std::move(final)});
+    all.push_back({"grad_x", std::move(grad_x)});
+    all.push_back({"grad_state", std::move(grad_state)});
+    all.push_back({"grad_weight", std::move(grad_weight)});
+    all.push_back({"grad_q", std::move(grad_q)});
+    all.push_back({"previous", std::move(previous)});
+    for (const Named& result : all) result.array.check_written(result.name);
     return all;
   }
 };
@@ -330,10 +379,10 @@ int main(int count, char** arguments) {
   for (const lrn::InstructionSet& set : lrn::instruction_sets()) {
     if (set.kernels->empty()) continue;
     for (int i = 0; i < problems; ++i) {
-      const Format& format = kFormats[i % 4];
-      const auto cells = set.kernels->size() / 4;
-      const lrn::Kernels& any = (*set.kernels)[i / 4 % cells * 4];
-      Case(*lrn::find_kernels(set, any.cell, format.type), format).run();
+      const lrn::Kernels& kernels = (*set.kernels)[i % set.kernels->size()];
+      for (const Format& format : kFormats) {
+        if (format.type == kernels.type) Case(kernels, format).run();
+      }
     }
     std::printf("%s: %d problems, ok\n", std::string(set.name).c_str(), problems);
   }
