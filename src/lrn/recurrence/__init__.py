@@ -4,7 +4,8 @@ from lrn.recurrence import registration as _registration  # noqa: F401  (registe
 from lrn.recurrence.atr import walk_atr
 from lrn.recurrence.cells import CELLS, Cell
 from lrn.recurrence.dispatch import engine, engines
+from lrn.recurrence.layer import layer, project
 from lrn.recurrence.ops import scan
 from lrn.recurrence.rows import Rows
 
-__all__ = ["CELLS", "Cell", "Rows", "engine", "engines", "scan", "walk_atr"]
+__all__ = ["CELLS", "Cell", "Rows", "engine", "engines", "layer", "project", "scan", "walk_atr"]

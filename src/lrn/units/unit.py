@@ -355,8 +355,8 @@ class Unit(nn.Module):
         weight = self._joined("weight_ih", layer)
         bias = self._joined("bias_ih", layer) if self.bias else None
         if self.norm is None:
-            return _linear(x, weight, bias)
-        product = _linear(x, weight, None).unflatten(-1, (self.directions, -1))
+            return recurrence.project(x, weight, bias)
+        product = recurrence.project(x, weight, None).unflatten(-1, (self.directions, -1))
         scale = self._joined("norm_ih", layer)
         return self._normalise(product, scale.view(self.directions, -1), bias).flatten(-2)
 
@@ -383,10 +383,22 @@ class ElementwiseUnit(Unit):
         """The recurrence's name in ``lrn.recurrence.CELLS``."""
         return self._name.lower()
 
+    @property
+    def _direction(self) -> str:
+        return "both" if self.bidirectional else "forward"
+
+    def _layer(self, layer: int, x: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        if self.norm is not None:
+            return super()._layer(layer, x, state, rows)
+        weight = self._joined("weight_ih", layer)
+        bias = self._joined("bias_ih", layer) if self.bias else None
+        return recurrence.layer(
+            self.cell, x, weight, bias, state, self._vectors(layer), rows, self._direction
+        )
+
     def _recur(self, layer: int, projected: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         x = projected.view(*projected.shape[:-1], self.directions, self.gates, self.hidden_size)
-        direction = "both" if self.bidirectional else "forward"
-        return recurrence.scan(self.cell, x, state, self._vectors(layer), rows, direction)
+        return recurrence.scan(self.cell, x, state, self._vectors(layer), rows, self._direction)
 
     def _vectors(self, layer: int) -> Tensor | None:
         """Parameter vectors that the recurrence reads, ``[D, vectors, H]``."""
@@ -458,10 +470,3 @@ class Activated(Unit):
             dtype=dtype,
         )
         self.activation = activation
-
-
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """``F.linear`` that does not copy a transposed view of a contiguous batch."""
-    if x.dim() == 3 and not x.is_contiguous() and x.transpose(0, 1).is_contiguous():
-        return F.linear(x.transpose(0, 1), weight, bias).transpose(0, 1)
-    return F.linear(x, weight, bias)

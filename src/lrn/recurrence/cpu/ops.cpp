@@ -4,6 +4,24 @@
 namespace lrn {
 namespace {
 
+// Into output and memory, which are there already and may be parts of larger ones; returns the final state.
+Tensor scan_into(
+    const Tensor& x, const Tensor& state, const OptionalTensor& weight, const OptionalTensor& lengths,
+    const OptionalTensor& batch_sizes, const OptionalTensor& reset, const std::string& cell,
+    const std::string& direction, bool batch_first, const Tensor& output, const Tensor& memory) {
+  Call call(x, state, weight, lengths, batch_sizes, reset, cell, direction, batch_first);
+  call.check_output(output, x, "output");
+  call.problem.output = call.output_of(output);
+  if (call.kernels->parts == 2) {
+    call.check_output(memory, x, "memory");
+    call.problem.memory = call.output_of(memory);
+  }
+  Tensor final = Call::new_state(state);
+  call.problem.final = Call::state_of(final);
+  call.run(call.kernels->forward);
+  return final;
+}
+
 std::tuple<Tensor, Tensor, Tensor> scan(
     const Tensor& x, const Tensor& state, const OptionalTensor& weight, const OptionalTensor& lengths,
     const OptionalTensor& batch_sizes, const OptionalTensor& reset, const std::string& cell,
@@ -50,6 +68,9 @@ STABLE_TORCH_LIBRARY(lrn, m) {
       "scan(Tensor x, Tensor state, Tensor? weight, Tensor? lengths, Tensor? batch_sizes, Tensor? reset, "
       "str cell, str direction, bool batch_first) -> (Tensor output, Tensor memory, Tensor final)");
   m.def(
+      "scan_into(Tensor x, Tensor state, Tensor? weight, Tensor? lengths, Tensor? batch_sizes, Tensor? reset, "
+      "str cell, str direction, bool batch_first, Tensor(a!) output, Tensor(b!) memory) -> Tensor final");
+  m.def(
       "scan_backward(Tensor? grad_output, Tensor? grad_final, Tensor x, Tensor state, Tensor? weight, "
       "Tensor memory, Tensor? lengths, Tensor? batch_sizes, Tensor? reset, str cell, str direction, "
       "bool batch_first) -> (Tensor grad_x, Tensor grad_state, Tensor grad_weight)");
@@ -57,5 +78,6 @@ STABLE_TORCH_LIBRARY(lrn, m) {
 
 STABLE_TORCH_LIBRARY_IMPL(lrn, CPU, m) {
   m.impl("scan", TORCH_BOX(&lrn::scan));
+  m.impl("scan_into", TORCH_BOX(&lrn::scan_into));
   m.impl("scan_backward", TORCH_BOX(&lrn::scan_backward));
 }

@@ -1,0 +1,295 @@
+"""A whole layer on the C++ engine: projection and walk together, one stretch of rows after the other.
+
+A stretch's projection is walked over while it is still in the cache; going back, its gradient goes into
+the matrix products while it is still there, and never exists for the whole sequence at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from lrn.recurrence import cells, dispatch, ops
+from lrn.recurrence.rows import Rows
+
+STRETCH = 2048  # tokens: enough for the matrix product's full speed, little enough for the cache
+_SPLIT_TYPES = (torch.float32, torch.float64)  # others would round the weights' gradient once a stretch
+
+
+def layer(
+    cell: str,
+    x: Tensor,
+    matrix: Tensor,
+    bias: Tensor | None,
+    state: Tensor,
+    vectors: Tensor | None,
+    rows: Rows,
+    direction: str = "forward",
+) -> tuple[Tensor, Tensor]:
+    """``ops.scan`` of ``x @ matrix.T + bias``: x ``[rows, I]``, matrix ``[D*gates*H, I]``, the rest as there.
+
+    >>> import torch
+    >>> x, matrix, state = torch.randn(5, 2, 3), torch.randn(12, 3), torch.zeros(1, 1, 2, 4)
+    >>> output, final = layer("lrn_tanh", x, matrix, None, state, None, Rows(batch=2))
+    >>> output.shape, final.shape
+    (torch.Size([5, 2, 4]), torch.Size([1, 1, 2, 4]))
+    """
+    if state.dtype != x.dtype:
+        state = state.to(x.dtype)
+    args = (x, matrix, bias, state, vectors, rows, cell, direction)
+    if not _runs_here(x, matrix, vectors):
+        return _in_two(*args)
+    if torch.is_grad_enabled():
+        return _Layer.apply(*args)  # type: ignore[no-any-return, no-untyped-call]
+    with ops._below_autograd():
+        _, output, _, final = _forward(*args, keep=False)
+    return output, final
+
+
+def _runs_here(x: Tensor, matrix: Tensor, vectors: Tensor | None) -> bool:
+    """Whether nothing is at work that must see projection and walk as two operations."""
+    return (
+        not torch.compiler.is_compiling()
+        and not torch._C._are_functorch_transforms_active()
+        and forward_ad._current_level < 0
+        and not torch.is_autocast_enabled("cpu")
+        and dispatch.choose(x.device) == "cpu"
+        and x.is_contiguous()
+        and x.dtype == matrix.dtype
+        and (vectors is None or vectors.dtype == x.dtype)
+        and not torch.overrides.has_torch_function((x, matrix))
+    )
+
+
+def _in_two(
+    x: Tensor,
+    matrix: Tensor,
+    bias: Tensor | None,
+    state: Tensor,
+    vectors: Tensor | None,
+    rows: Rows,
+    cell: str,
+    direction: str,
+) -> tuple[Tensor, Tensor]:
+    return ops.scan(cell, _shaped(project(x, matrix, bias), state, cell), state, vectors, rows, direction)
+
+
+def project(x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+    """``F.linear`` that does not copy a transposed view of a contiguous batch."""
+    if x.dim() == 3 and not x.is_contiguous() and x.transpose(0, 1).is_contiguous():
+        return F.linear(x.transpose(0, 1), matrix, bias).transpose(0, 1)
+    return F.linear(x, matrix, bias)
+
+
+def _shaped(projected: Tensor, state: Tensor, cell: str) -> Tensor:
+    return projected.view(*projected.shape[:-1], state.shape[1], cells.CELLS[cell].gates, state.shape[-1])
+
+
+class _Stretch:
+    """Some of the leading dimension of a tensor of rows: steps of all rows or, batch first, whole rows."""
+
+    def __init__(self, rows: Rows, part: slice, state: Tensor, vectors: Tensor | None) -> None:
+        self.part = part
+        self.whole_rows = rows.batch_first
+        lengths, reset = rows.lengths, rows.reset
+        batch = rows.batch
+        if self.whole_rows:
+            batch = part.stop - part.start
+            lengths = None if lengths is None else lengths[part]
+        elif lengths is not None:
+            lengths = (lengths - part.start).clamp(0, part.stop - part.start)
+        self.weight = None if vectors is None else vectors.expand(batch, *vectors.shape)
+        self.layout = (lengths, None, None if reset is None else reset[part])
+        self._state = state
+
+    def state_from(self, before: Tensor) -> Tensor:
+        """What the stretch begins with: its own rows' state, or what the stretch before ended with."""
+        return self._state[:, :, self.part] if self.whole_rows else before
+
+    def state_again(self, memory: Tensor) -> Tensor:
+        """The same, going back: of SRU's pair (h, c) only the memory c is read."""
+        if self.whole_rows or self.part.start == 0:
+            return self.state_from(self._state)
+        return memory[self.part.start - 1].expand(self._state.shape)
+
+
+def _stretches(x: Tensor, state: Tensor, vectors: Tensor | None, rows: Rows, how: str) -> list[_Stretch]:
+    """The stretches to work in, in the order of the walk; empty if the whole is best done in one."""
+    if rows.batch_sizes is not None or x.dtype not in _SPLIT_TYPES or x.shape[0] * x.shape[1] < 2 * STRETCH:
+        return []
+    if not rows.batch_first and how != "forward":  # the two directions meet in no stretch
+        return []
+    size = max(1, STRETCH // x.shape[1])
+    if rows.batch_first and size < 8:  # too few rows at a time to share among threads
+        return []
+    starts = range(0, x.shape[0], size)
+    return [_Stretch(rows, slice(a, min(a + size, x.shape[0])), state, vectors) for a in starts]
+
+
+def _forward(
+    x: Tensor,
+    matrix: Tensor,
+    bias: Tensor | None,
+    state: Tensor,
+    vectors: Tensor | None,
+    rows: Rows,
+    cell: str,
+    direction: str,
+    *,
+    keep: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Projection (unless ``keep``, of the last stretch only), output, memory, final state."""
+    how = (cell, direction, rows.batch_first)
+    stretches = _stretches(x, state, vectors, rows, direction)
+    if not stretches:
+        projected = _shaped(F.linear(x, matrix, bias), state, cell)
+        weight = None if vectors is None else vectors.expand(rows.batch, *vectors.shape)
+        layout = (rows.lengths, rows.batch_sizes, rows.reset)
+        return projected, *torch.ops.lrn.scan(projected, state, weight, *layout, *how)
+
+    width, features = matrix.shape
+    room = x.shape[0] if keep else stretches[0].part.stop
+    projected = _shaped(x.new_empty(room, x.shape[1], width), state, cell)
+    output = x.new_empty(*x.shape[:2], state.shape[1] * state.shape[-1])
+    memory = torch.empty_like(output) if cells.CELLS[cell].parts == 2 else x.new_empty(0)
+    finals = [state]
+    for stretch in stretches:
+        part = stretch.part
+        now = projected[part] if keep else projected[: part.stop - part.start]
+        _product(x[part].view(-1, features), matrix, bias, out=now.view(-1, width))
+        final = torch.ops.lrn.scan_into(
+            now,
+            stretch.state_from(finals[-1]),
+            stretch.weight,
+            *stretch.layout,
+            *how,
+            output[part],
+            memory[part] if memory.numel() else memory,
+        )
+        finals.append(final)
+    return projected, output, memory, torch.cat(finals[1:], 2) if rows.batch_first else finals[-1]
+
+
+def _product(x: Tensor, matrix: Tensor, bias: Tensor | None, out: Tensor) -> None:
+    if bias is None:
+        torch.mm(x, matrix.t(), out=out)
+    else:
+        torch.addmm(bias, x, matrix.t(), out=out)
+
+
+class _Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
+        x, matrix, bias, state, vectors, *ctx.how = args
+        with ops._below_autograd():
+            projected, output, memory, final = _forward(*args, keep=True)
+        kept = memory if memory.numel() else output
+        ctx.save_for_backward(x, matrix, bias, state, vectors, projected, kept)
+        ctx.set_materialize_grads(False)
+        return output, final
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Any, grad_final: Any) -> tuple[Any, ...]:
+        nothing = (None,) * 3
+        if grad_output is None and grad_final is None:
+            return *(None,) * 5, *nothing
+        if torch.is_grad_enabled():  # somebody wants a second gradient
+            return *_differentiable_gradient(ctx, grad_output, grad_final), *nothing
+        with ops._below_autograd():
+            gradients = _Gradients(ctx)
+            for stretch in gradients.backwards():
+                grad_final = gradients.add(stretch, grad_output, grad_final)
+            return *gradients.result(), *nothing
+
+
+class _Gradients:
+    """The gradients of a layer, gathered stretch by stretch from the end."""
+
+    def __init__(self, ctx: Any) -> None:
+        self.x, self.matrix, _, self.state, self.vectors, self.projected, self.memory = ctx.saved_tensors
+        self.rows, self.cell, self.direction = ctx.how
+        self.needed = ctx.needs_input_grad[:5]
+        self.grad_x = torch.empty_like(self.x) if self.needed[0] else None
+        self.grad_matrix: Tensor | None = None
+        self.grad_bias: Tensor | None = None
+        self.grad_vectors: Tensor | None = None
+        self.grad_states: list[Tensor] = []
+
+    def backwards(self) -> Iterator[_Stretch | None]:
+        stretches = _stretches(self.x, self.state, self.vectors, self.rows, self.direction)
+        return reversed(stretches) if stretches else iter([None])
+
+    def add(self, stretch: _Stretch | None, grad_output: Tensor | None, grad_final: Tensor | None) -> Any:
+        """One stretch, or None for all at once; returns the gradient that its state hands back."""
+        rows = self.rows
+        if stretch is None:
+            part = slice(None)
+            weight = None if self.vectors is None else self.vectors.expand(rows.batch, *self.vectors.shape)
+            state, layout = self.state, (rows.lengths, rows.batch_sizes, rows.reset)
+            grad_end = grad_final
+        else:
+            part, weight, layout = stretch.part, stretch.weight, stretch.layout
+            state = stretch.state_again(self.memory)
+            grad_end = grad_final[:, :, part] if stretch.whole_rows and grad_final is not None else grad_final
+        grad_projected, grad_state, grad_weight = torch.ops.lrn.scan_backward(
+            None if grad_output is None else grad_output[part],
+            grad_end,
+            self.projected[part],
+            state,
+            weight,
+            self.memory[part],
+            *layout,
+            self.cell,
+            self.direction,
+            rows.batch_first,
+        )
+        self._add_products(part, grad_projected.view(-1, self.matrix.shape[0]))
+        if self.vectors is not None and self.needed[4]:
+            self.grad_vectors = _added(self.grad_vectors, grad_weight.sum(0))
+        whole_rows = stretch is not None and stretch.whole_rows
+        self.grad_states = [grad_state, *self.grad_states] if whole_rows else [grad_state]
+        return grad_final if whole_rows else grad_state
+
+    def _add_products(self, part: slice, grad: Tensor) -> None:
+        features = self.matrix.shape[1]
+        if self.grad_x is not None:
+            torch.mm(grad, self.matrix, out=self.grad_x[part].view(-1, features))
+        if self.needed[1]:
+            x = self.x[part].view(-1, features)
+            if self.grad_matrix is None:
+                self.grad_matrix = torch.mm(grad.t(), x)
+            else:
+                self.grad_matrix.addmm_(grad.t(), x)
+        if self.needed[2]:
+            self.grad_bias = _added(self.grad_bias, grad.sum(0))
+
+    def result(self) -> tuple[Tensor | None, ...]:
+        state = self.grad_states[0] if len(self.grad_states) == 1 else torch.cat(self.grad_states, 2)
+        return self.grad_x, self.grad_matrix, self.grad_bias, state, self.grad_vectors
+
+
+def _added(total: Tensor | None, more: Tensor) -> Tensor:
+    return more if total is None else total.add_(more)
+
+
+def _differentiable_gradient(ctx: Any, grad_output: Any, grad_final: Any) -> tuple[Any, ...]:
+    """The same gradient through two operations that know their own second gradients."""
+    inputs = ctx.saved_tensors[:5]
+    wanted = [n for n in range(5) if ctx.needs_input_grad[n]]
+    with torch.enable_grad():
+        results = _in_two(*inputs, *ctx.how)
+        given = [(r, g) for r, g in zip(results, (grad_output, grad_final), strict=True) if g is not None]
+        found = torch.autograd.grad(
+            [r for r, _ in given],
+            [inputs[n] for n in wanted],
+            [g for _, g in given],
+            create_graph=True,
+            allow_unused=True,
+        )
+    by_index = dict(zip(wanted, found, strict=True))
+    return tuple(by_index.get(n) for n in range(5))
