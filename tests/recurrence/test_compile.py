@@ -106,3 +106,17 @@ def test_export_with_lengths(name):
     x, lengths = randn(6, 2, 3), torch.tensor([5, 6])
     actual, expected = program.module()(x, lengths=lengths), unit(x, lengths=lengths)
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["lrn", "sru"])
+def test_compiled_transform(name):
+    """torch.func.grad inside torch.compile: through the definition, which torch can take apart."""
+    unit, x = make(name), randn(6, 4, 3)
+    weights = {n: p.detach() for n, p in unit.named_parameters()}
+
+    def loss(weights, x):
+        return torch.func.functional_call(unit, weights, (x,))[0].sin().sum()
+
+    gradient = torch.func.grad(loss)
+    compiled = torch.compile(gradient, fullgraph=True, backend="aot_eager")
+    assert_close(compiled(weights, x), gradient(weights, x), (1e-12, 1e-12))

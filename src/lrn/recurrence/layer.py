@@ -18,6 +18,7 @@ from lrn.recurrence import cells, dispatch, ops
 from lrn.recurrence.rows import Rows
 
 STRETCH = 2048  # tokens: enough for the matrix product's full speed, little enough for the cache
+_PLAIN = (Tensor, torch.nn.Parameter)
 _SPLIT_TYPES = (torch.float32, torch.float64)  # others would round the weights' gradient once a stretch
 
 
@@ -42,7 +43,7 @@ def layer(
     if state.dtype != x.dtype:
         state = state.to(x.dtype)
     args = (x, matrix, bias, state, vectors, rows, cell, direction)
-    if not _runs_here(x, matrix, vectors):
+    if not _runs_here(x, matrix):
         return _in_two(*args)
     if torch.is_grad_enabled():
         return _Layer.apply(*args)  # type: ignore[no-any-return, no-untyped-call]
@@ -51,18 +52,18 @@ def layer(
     return output, final
 
 
-def _runs_here(x: Tensor, matrix: Tensor, vectors: Tensor | None) -> bool:
+def _runs_here(x: Tensor, matrix: Tensor) -> bool:
     """Whether nothing is at work that must see projection and walk as two operations."""
     return (
-        not torch.compiler.is_compiling()
-        and not torch._C._are_functorch_transforms_active()
-        and forward_ad._current_level < 0
-        and not torch.is_autocast_enabled("cpu")
-        and dispatch.choose(x.device) == "cpu"
-        and x.is_contiguous()
+        x.is_contiguous()
         and x.dtype == matrix.dtype
-        and (vectors is None or vectors.dtype == x.dtype)
-        and not torch.overrides.has_torch_function((x, matrix))
+        and type(x) in _PLAIN
+        and type(matrix) in _PLAIN
+        and not torch.is_autocast_enabled("cpu")
+        and forward_ad._current_level < 0
+        and not torch._C._are_functorch_transforms_active()
+        and not torch.compiler.is_compiling()
+        and dispatch.choose(x.device) == "cpu"
     )
 
 
@@ -120,7 +121,7 @@ class _Stretch:
 
 def _stretches(x: Tensor, state: Tensor, vectors: Tensor | None, rows: Rows, how: str) -> list[_Stretch]:
     """The stretches to work in, in the order of the walk; empty if the whole is best done in one."""
-    if rows.batch_sizes is not None or x.dtype not in _SPLIT_TYPES or x.shape[0] * x.shape[1] < 2 * STRETCH:
+    if rows.batch_sizes is not None or x.shape[0] * x.shape[1] < 2 * STRETCH or x.dtype not in _SPLIT_TYPES:
         return []
     if not rows.batch_first and how != "forward":  # the two directions meet in no stretch
         return []

@@ -45,13 +45,19 @@ def scan(
         state = state.to(x.dtype)
     if weight is not None:
         weight = weight.to(x.dtype).expand(rows.batch, *weight.shape)
-    if dispatch.choose(x.device) == "torch" or forward_ad._current_level >= 0:
+    transformed = torch._C._are_functorch_transforms_active()
+    compiling = torch.compiler.is_compiling()
+    if (
+        dispatch.choose(x.device) == "torch"
+        or forward_ad._current_level >= 0
+        or (transformed and compiling)  # a compiled torch.func transform takes no op with its own gradient
+    ):
         # Forward-mode derivatives take this way too: torch can follow them through plain operations.
         return definition(cell, x, state, weight, rows, direction)
     args = (x, state, weight, rows.lengths, rows.batch_sizes, rows.reset, cell, direction, rows.batch_first)
-    if torch.compiler.is_compiling():
+    if compiling:
         output, _, final = torch.ops.lrn.scan(*args)
-    elif torch._C._are_functorch_transforms_active():
+    elif transformed:
         from lrn.recurrence.registration import MappedScan
 
         output, _, final = MappedScan.apply(*args)  # type: ignore[no-untyped-call]
