@@ -2,46 +2,67 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-EXTRAS = {"rich": "train", "matplotlib": "plot"}  # which extra brings a package
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser
+
+# which extra brings a package
+EXTRAS = {
+    "rich": "train",
+    "lightning": "train",
+    "jsonargparse": "train",
+    "numpy": "train",
+    "safetensors": "train",
+    "matplotlib": "plot",
+}
 OVERVIEW = """\
 lrn: lightweight recurrent networks for PyTorch
 
-  lrn demo     train LRN and nn.LSTM side by side for two minutes
-  lrn bench    measure speed against nn.LSTM, nn.GRU and others on this machine
+  lrn demo             train LRN and nn.LSTM side by side for two minutes
+  lrn train lm         train a language model; on Python's own documentation if you bring no data
+  lrn bench            measure speed against nn.LSTM, nn.GRU and others on this machine
+
+  lrn evaluate RUN     figures of a trained model
+  lrn predict RUN      use a trained model
+  lrn params [TASK]    parameter counts of every unit beside the paper's
+  lrn export RUN FILE  weights as safetensors; lrn import RUN FILE brings them back
 
 `lrn COMMAND --help` explains a command."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="lrn", description=OVERVIEW, add_help=True)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--version", action="store_true", help="print the version and leave")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    _add_demo(commands)
-    _add_bench(commands)
-    args = parser.parse_args(argv)
-    if args.version:
+    words = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    if not words or words[0] in ("-h", "--help"):
+        print(OVERVIEW)
+        return 0
+    if words[0] == "--version":
         from importlib.metadata import version
 
         print(f"lrn {version('lrn')}")
-    elif args.command is None:
-        print(OVERVIEW)
-    else:
-        try:
-            args.run(args)
-        except ModuleNotFoundError as error:
-            package = (error.name or "").partition(".")[0]
-            if package not in EXTRAS:
-                raise
-            return _fail(f"this command needs {package}: pip install 'lrn[{EXTRAS[package]}]'")
-        except (OSError, ValueError) as error:
-            return _fail(str(error))
-    return 0
+        return 0
+    try:
+        return _run(words[0], words[1:])
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS or debug:
+            raise
+        return _fail(f"this command needs {package}: pip install 'lrn[{EXTRAS[package]}]'")
+    except (OSError, ValueError) as error:
+        if debug:
+            raise
+        return _fail(_one_line(error))
+
+
+def _run(command: str, rest: list[str]) -> int:
+    from lrn.training.config import choice
+
+    return COMMANDS[choice("command", command, tuple(COMMANDS))](rest)
 
 
 def _fail(message: str) -> int:
@@ -49,42 +70,70 @@ def _fail(message: str) -> int:
     return 2
 
 
-def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    demo = commands.add_parser("demo", help="train LRN and nn.LSTM side by side for two minutes")
-    demo.add_argument("--width", type=int, default=256, help="hidden size of both (default 256)")
-    demo.add_argument("--layers", type=int, default=2, help="layers of both (default 2)")
-    demo.add_argument("--steps", type=int, default=300, help="training steps at the most (default 300)")
-    demo.add_argument("--seconds", type=float, default=90.0, help="stop after this time (default 90)")
-    demo.add_argument("--seed", type=int, default=1, help="for weights and batches (default 1)")
-
-    def run(args: argparse.Namespace) -> None:
-        from lrn import demo
-
-        demo.run(demo.Settings(args.width, args.layers, args.steps, seconds=args.seconds, seed=args.seed))
-
-    demo.set_defaults(run=run)
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error)
 
 
-def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    bench = commands.add_parser("bench", help="measure speed against nn.LSTM, nn.GRU and others")
-    bench.add_argument(
-        "--shape",
-        action="append",
-        metavar="T,B,H",
-        help="steps, batch, width of your own; may be given more than once (default: eight shapes and more)",
-    )
-    bench.add_argument("--seconds", type=float, default=12.0, help="for each shape and mode (default 12)")
-    bench.add_argument("--out", default="bench", help="folder for bench.json and bench.png (default bench)")
+def _parser(command: str, description: str) -> ArgumentParser:
+    from jsonargparse import ArgumentParser
 
-    def run(args: argparse.Namespace) -> None:
-        from pathlib import Path
+    return ArgumentParser(prog=f"lrn {command}", description=description, exit_on_error=False)
 
-        shapes = tuple(_shape(text) for text in args.shape or ())
-        from lrn import bench
 
-        bench.run(bench.Settings(shapes, args.seconds, Path(args.out)))
+def _read(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
+    """Parse; what is wrong with the words comes back as a ValueError of one line."""
+    import argparse
 
-    bench.set_defaults(run=run)
+    flags = {f"--{action.dest}" for action in parser._actions if getattr(action, "_typehint", None) is bool}
+    words = [
+        f"{word}=true" if word in flags and following[:1] not in (["true"], ["false"]) else word
+        for word, following in ((word, words[place + 1 :]) for place, word in enumerate(words))
+    ]
+    try:
+        values: dict[str, Any] = parser.parse_args(words).as_dict()
+    except argparse.ArgumentError as error:
+        text = " ".join(error.message.split())
+        raise ValueError(f"{text} (lrn {parser.prog.removeprefix('lrn ')} --help explains)") from None
+    return values
+
+
+# Demonstration and benchmark --------------------------------------------------------------------
+
+
+def demo(words: list[str]) -> int:
+    """Train LRN and nn.LSTM side by side for two minutes."""
+    parser = _parser("demo", "Train LRN and nn.LSTM of equal width side by side on Python's documentation.")
+    parser.add_argument("--width", type=int, default=256, help="hidden size of both")
+    parser.add_argument("--layers", type=int, default=2, help="layers of both")
+    parser.add_argument("--steps", type=int, default=300, help="training steps at the most")
+    parser.add_argument("--seconds", type=float, default=90.0, help="stop after this time")
+    parser.add_argument("--seed", type=int, default=1, help="for weights and batches")
+    values = _read(parser, words)
+    from lrn import demo
+
+    demo.run(demo.Settings(**values))
+    return 0
+
+
+def bench(words: list[str]) -> int:
+    """Measure speed against nn.LSTM, nn.GRU and others."""
+    parser = _parser("bench", "Measure the units' speed against nn.LSTM, nn.GRU and others, taking turns.")
+    shapes = "steps, batch, width of your own; may be given more than once (default: eight shapes and more)"
+    parser.add_argument("--shape", action="append", metavar="T,B,H", help=shapes)
+    parser.add_argument("--seconds", type=float, default=12.0, help="for each shape and mode")
+    parser.add_argument("--out", default="bench", help="folder for bench.json and bench.png")
+    values = _read(parser, words)
+    shapes_wanted = tuple(_shape(text) for text in values["shape"] or ())
+    from pathlib import Path
+
+    from lrn import bench
+
+    bench.run(bench.Settings(shapes_wanted, values["seconds"], Path(values["out"])))
+    return 0
 
 
 def _shape(text: str) -> tuple[int, int, int]:
@@ -93,3 +142,112 @@ def _shape(text: str) -> tuple[int, int, int]:
         raise ValueError(f"--shape must be three positive whole numbers T,B,H, like 32,128,300; got {text!r}")
     steps, batch, width = map(int, parts)
     return steps, batch, width
+
+
+# Tasks ------------------------------------------------------------------------------------------
+
+
+def train(words: list[str]) -> int:
+    """Train a task's model, or go on with a run that was interrupted."""
+    from lrn import tasks
+    from lrn.training import command
+
+    if "--resume" in words or any(word.startswith("--resume=") for word in words):
+        parser = _parser("train --resume RUN", "Go on with an interrupted run, to the same result.")
+        parser.add_argument("--resume", metavar="RUN", required=True, help="the run folder")
+        parser.add_argument("--data", help="where the data is now, if it has moved")
+        values = _read(parser, words)
+        return command.resume(values["resume"], values["data"])
+    if not words or words[0].startswith("-"):
+        print("usage: lrn train TASK [settings], or lrn train --resume RUN\n")
+        print(f"tasks: {', '.join(tasks.NAMES)}\n`lrn train TASK --help` explains a task's settings.")
+        return 0 if words[:1] in ([], ["-h"], ["--help"]) else 2
+    name, rest = words[0], words[1:]
+    settings = tasks.settings(name)
+    parser = _parser(f"train {name}", settings.Config.__doc__.partition("\n")[0])
+    parser.add_argument("--config", action="config", help="a YAML file with settings")
+    parser.add_class_arguments(settings.Config, None)
+    parser.set_defaults(command.preset(settings, rest))
+    values = _read(parser, rest)
+    values.pop("config")
+    return command.train(name, settings.Config(**values))
+
+
+def evaluate(words: list[str]) -> int:
+    """Figures of a trained model."""
+    from lrn.training import command
+
+    return command.evaluate(*_of_run("evaluate", "EvaluateConfig", words))
+
+
+def predict(words: list[str]) -> int:
+    """Use a trained model."""
+    from lrn.training import command
+
+    return command.predict(*_of_run("predict", "PredictConfig", words))
+
+
+def _of_run(command: str, kind: str, words: list[str]) -> tuple[Any, Any]:
+    """The run that the first word names, and the task's options for ``command``."""
+    from lrn import tasks
+    from lrn.training.run import Run
+
+    if not words or words[0].startswith("-"):
+        name = tasks.NAMES[0]  # help without a run: that of the first task
+        if words[:1] not in (["-h"], ["--help"]):
+            raise ValueError(f"usage: lrn {command} RUN [options]; RUN is a folder that lrn train has made")
+        run, rest = None, words
+    else:
+        run, rest = Run.open(words[0]), words[1:]
+        name = run.task
+    options = getattr(tasks.settings(name), kind)
+    parser = _parser(f"{command} RUN", options.__doc__.partition("\n")[0])
+    parser.add_class_arguments(options, None)
+    return run, options(**_read(parser, rest))
+
+
+def params(words: list[str]) -> int:
+    """Parameter counts of every unit in the paper's settings."""
+    from lrn import tasks
+
+    parser = _parser("params", "Exact parameter counts of every unit in the paper's settings.")
+    parser.add_argument("task", nargs="?", help=f"one of {', '.join(tasks.NAMES)}; all if there is none")
+    values = _read(parser, words)
+    from lrn.training import command
+
+    return command.params([values["task"]] if values["task"] else list(tasks.NAMES))
+
+
+def export(words: list[str]) -> int:
+    """Weights as safetensors."""
+    parser = _parser("export", "Write the best weights of a run as safetensors, for other programs.")
+    parser.add_argument("run", help="the run folder")
+    parser.add_argument("file", help="the file to write; it must not exist")
+    values = _read(parser, words)
+    from lrn.training import command
+
+    return command.export(values["run"], values["file"])
+
+
+def import_(words: list[str]) -> int:
+    """Weights from safetensors."""
+    parser = _parser("import", "Take a safetensors file's weights as the best weights of a run.")
+    parser.add_argument("run", help="the run folder")
+    parser.add_argument("file", help="the file to read")
+    parser.add_argument("--overwrite", action="store_true", help="replace the best weights that are there")
+    values = _read(parser, words)
+    from lrn.training import command
+
+    return command.import_(values["run"], values["file"], values["overwrite"])
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "demo": demo,
+    "train": train,
+    "bench": bench,
+    "evaluate": evaluate,
+    "predict": predict,
+    "params": params,
+    "export": export,
+    "import": import_,
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -263,7 +263,8 @@ class Unit(nn.Module):
 
     @property
     def _name(self) -> str:
-        return type(self).__name__
+        kind = type(self)  # or, with a torch parametrization on it, a class made for this one object
+        return kind.__name__ if kind.__module__.startswith("lrn.") else _own_class(kind).__name__
 
     def _layer_index(self, layer: int) -> int:
         if not 0 <= layer < self.num_layers:
@@ -470,3 +471,8 @@ class Activated(Unit):
             dtype=dtype,
         )
         self.activation = activation
+
+
+def _own_class(kind: type[Any]) -> type[Any]:
+    """The class that says what a unit is; a user's subclass of it goes by its own name."""
+    return next(k for k in kind.__mro__ if not k.__name__.startswith("Parametrized"))

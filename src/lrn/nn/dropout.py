@@ -1,0 +1,59 @@
+"""Dropouts of sequence models: one mask for all of time, one decision for a whole row of an embedding."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def check_probability(name: str, value: float) -> float:
+    if isinstance(value, bool) or not 0 <= value < 1:
+        raise ValueError(f"{name} must be a probability from 0 to below 1, got {value!r}")
+    return float(value)
+
+
+class LockedDropout(nn.Module):
+    """Dropout of ``[T, B, ...]`` with one mask ``[1, B, ...]`` for all steps (Gal & Ghahramani, 2016).
+
+    >>> import torch
+    >>> y = LockedDropout(0.5)(torch.ones(3, 1, 8))
+    >>> bool((y[0] == y[2]).all())
+    True
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = check_probability("dropout", p)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or not self.p:
+            return x
+        return x * F.dropout(x.new_ones(1, *x.shape[1:]), self.p)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class RowDropout(nn.Module):
+    """An embedding lookup in which whole rows, that is words, are dropped: all occurrences together.
+
+    >>> import torch
+    >>> words, table = torch.tensor([[0, 1], [1, 0]]), torch.ones(2, 4)
+    >>> vectors = RowDropout(0.5)(words, table)
+    >>> bool((vectors[0, 0] == vectors[1, 1]).all())
+    True
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = check_probability("dropout", p)
+
+    def forward(self, words: Tensor, table: Tensor) -> Tensor:
+        vectors = F.embedding(words, table)
+        if not self.training or not self.p:
+            return vectors
+        kept = F.dropout(table.new_ones(table.shape[0]), self.p)
+        return vectors * kept[words].unsqueeze(-1)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"

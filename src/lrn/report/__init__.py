@@ -1,0 +1,1 @@
+"""Tables, plots, and the paper's printed figures."""

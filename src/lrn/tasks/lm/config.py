@@ -1,0 +1,210 @@
+"""Settings of the language model, and the named sets of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lrn.training.config import TrainConfig, at_least, choice, probability
+
+OPTIMIZERS = ("sgd", "adam")
+SCHEDULES = ("constant", "linear")
+STAGES = ("train", "finetune")
+
+
+@dataclass
+class LMConfig(TrainConfig):
+    """Language modelling: an AWD-style recurrent network with a mixture of softmaxes.
+
+    Args:
+        stage: train, or finetune: averaged SGD from the best weights of another run.
+        start: the run that finetune starts from.
+        min_count: built-in data only: rarer words become <unk>.
+        embedding: width of the word vectors.
+        hidden: width of all recurrent layers but the last.
+        last: width of the last recurrent layer.
+        layers: recurrent layers.
+        experts: softmaxes that are mixed; 1 is the plain softmax.
+        drop_words: dropout of whole words in the input.
+        drop_input: dropout of the word vectors, one mask for all of time.
+        drop_hidden: the same between recurrent layers.
+        drop_output: the same on the last layer's output.
+        drop_latent: the same on the experts' vectors.
+        drop_weights: dropout of the entries of all recurrent layers' matrices, one mask a segment; 0 is off.
+        batch_size: columns of text that are read in parallel.
+        small_batch: columns at a time, with gradients added up to one step; 0 takes all at once.
+        bptt: usual length of a segment.
+        delta: a segment is at most this much longer.
+        optimizer: sgd, which turns to averaged SGD when validation no longer improves, or adam.
+        schedule: constant learning rate, or linear, falling to nothing at the end.
+        weight_decay: of the optimizer.
+        nonmono: epochs without improvement before averaging begins.
+        ar: weight of the activation regularisation.
+        tar: weight of the temporal activation regularisation.
+        fraction: share of the training text to use, from its beginning.
+        valid_columns: columns for evaluation on the validation text.
+    """
+
+    stage: str = "train"
+    start: str | None = None
+    min_count: int = 3
+    embedding: int = 128
+    hidden: int = 256
+    last: int = 128
+    layers: int = 3
+    experts: int = 1
+    drop_words: float = 0.0
+    drop_input: float = 0.1
+    drop_hidden: float = 0.1
+    drop_output: float = 0.1
+    drop_latent: float = 0.0
+    drop_weights: float = 0.0
+    batch_size: int = 20
+    small_batch: int = 0
+    bptt: int = 70
+    delta: int = 40
+    optimizer: str = "adam"
+    schedule: str = "linear"
+    weight_decay: float = 0.0
+    nonmono: int = 5
+    ar: float = 0.0
+    tar: float = 0.0
+    fraction: float = 1.0
+    valid_columns: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.stage = choice("stage", self.stage, STAGES)
+        self.optimizer = choice("optimizer", self.optimizer, OPTIMIZERS)
+        self.schedule = choice("schedule", self.schedule, SCHEDULES)
+        sizes = ("embedding", "hidden", "last", "layers", "experts", "batch_size", "bptt", "min_count")
+        for name in (*sizes, "valid_columns", "nonmono"):
+            at_least(self, name, 1)
+        for name in ("small_batch", "delta", "weight_decay", "ar", "tar"):
+            at_least(self, name, 0)
+        probability(
+            self, "drop_words", "drop_input", "drop_hidden", "drop_output", "drop_latent", "drop_weights"
+        )
+        if not 0 < self.fraction <= 1:
+            raise ValueError(f"fraction must be above 0 and at most 1, got {self.fraction}")
+        if self.small_batch and self.batch_size % self.small_batch:
+            raise ValueError(
+                f"small_batch must divide batch_size, got {self.small_batch} and {self.batch_size}"
+            )
+        if (self.stage == "finetune") != (self.start is not None):
+            raise ValueError(
+                "stage finetune needs start, a finished run to go on from, and only it takes one"
+            )
+
+
+Config = LMConfig
+
+_PAPER: dict[str, Any] = {
+    "epochs": 1000,
+    "clip": 0.25,
+    "layers": 3,
+    "experts": 15,
+    "drop_words": 0.1,
+    "drop_output": 0.4,
+    "drop_latent": 0.29,
+    "drop_weights": 0.5,
+    "optimizer": "sgd",
+    "schedule": "constant",
+    "weight_decay": 1.2e-6,
+    "ar": 2.0,
+    "tar": 1.0,
+}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "quick": {"epochs": 3, "lr": 4e-3, "clip": 0.25, "batch_size": 20, "bptt": 35, "delta": 10},
+    "small": {"epochs": 5, "lr": 4e-3, "clip": 0.25},
+    "paper-ptb": _PAPER
+    | {
+        "lr": 10.0,
+        "seed": 28,
+        "embedding": 280,
+        "hidden": 960,
+        "last": 620,
+        "drop_input": 0.4,
+        "drop_hidden": 0.225,
+        "batch_size": 12,
+        "delta": 40,
+    },
+    "paper-wt2": _PAPER
+    | {
+        "lr": 15.0,
+        "seed": 1882,
+        "embedding": 300,
+        "hidden": 1150,
+        "last": 650,
+        "drop_input": 0.55,
+        "drop_hidden": 0.2,
+        "batch_size": 15,
+        "small_batch": 5,
+        "delta": 20,
+    },
+}
+
+
+@dataclass
+class EvaluateConfig:
+    """Perplexity of a trained language model.
+
+    Args:
+        data: folder with the data; by default what the run was trained on.
+        part: train, valid or test.
+        columns: columns of text side by side; 1 reads the text in one go.
+        dynamic: go on learning from the text while it is scored (dynamic evaluation).
+        rate: dynamic evaluation's learning rate.
+        decay: dynamic evaluation's pull back to the trained weights.
+        epsilon: dynamic evaluation's addition to the gradients' scale.
+        words: score this many words from the beginning only; 0 scores all.
+        threads: threads of this process; 0 leaves it to torch.
+    """
+
+    data: str | None = None
+    part: str = "test"
+    columns: int = 1
+    dynamic: bool = False
+    rate: float = 0.002
+    decay: float = 0.075
+    epsilon: float = 0.001
+    words: int = 0
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        self.part = choice("part", self.part, ("train", "valid", "test"))
+        at_least(self, "columns", 1)
+        for name in ("rate", "decay", "epsilon", "words", "threads"):
+            at_least(self, name, 0)
+        if self.dynamic and not (self.rate > 0 and self.decay > 0 and self.epsilon > 0):
+            raise ValueError("dynamic evaluation needs rate, decay and epsilon above 0")
+
+
+@dataclass
+class PredictConfig:
+    """Go on with a text, or score text files.
+
+    Args:
+        prompt: the beginning of the text to go on with.
+        files: text files to score instead, a perplexity for each.
+        words: words to write.
+        temperature: below 1 plays safe, above 1 takes risks; 0 always takes the likeliest word.
+        top_k: draw from this many likeliest words only; 0 draws from all.
+        seed: for the drawing.
+        unknown: allow the model to write <unk>.
+    """
+
+    prompt: str | None = None
+    files: list[str] = field(default_factory=list)
+    words: int = 50
+    temperature: float = 1.0
+    top_k: int = 0
+    seed: int = 1
+    unknown: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("words", "temperature", "top_k", "seed"):
+            at_least(self, name, 0)
+        if (self.prompt is None) == (not self.files):
+            raise ValueError("give either --prompt, a text to go on with, or --files, texts to score")

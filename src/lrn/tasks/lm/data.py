@@ -1,0 +1,247 @@
+"""Text as one long stream of word numbers, and how training and evaluation walk over it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lrn.text.builtin import Lines, python_prose
+from lrn.text.vocabulary import END, UNKNOWN, Vocabulary
+from lrn.units.checks import check_count
+
+PARTS = ("train", "valid", "test")
+NAMINGS = ("{}.txt", "wiki.{}.tokens")
+"""What the files are called: Mikolov's Penn Treebank, and WikiText as distributed."""
+
+LONGEST_WORD = 10_000  # bytes. Beyond that a file is no text, and a vocabulary of such words fills the memory
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Three streams of word numbers, 1-D int64, with ``<eos>`` after every line."""
+
+    vocabulary: Vocabulary
+    train: Tensor
+    valid: Tensor
+    test: Tensor
+    about: dict[str, Any]
+    """Where it comes from and how large it is."""
+
+
+def read_folder(folder: str | Path) -> Corpus:
+    """A folder's ``train.txt``, ``valid.txt`` and ``test.txt`` (or ``wiki.train.tokens``, …).
+
+    Words are what stands between blanks. The vocabulary is every word of all three files, in order
+    of appearance. Nothing else is done to the text.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for part in PARTS:
+    ...         _ = Path(folder, f"{part}.txt").write_text(f"read the {part}")
+    ...     corpus = read_folder(folder)
+    >>> corpus.vocabulary.words
+    ('read', 'the', 'train', '<eos>', 'valid', 'test')
+    >>> corpus.test
+    tensor([0, 1, 5, 3])
+    """
+    numbers: dict[str, int] = {}
+    streams = []
+    for path in _files(Path(folder)):
+        stream = array("q")
+        for _, words in _lines(path):
+            stream.extend(numbers.setdefault(word, len(numbers)) for word in words)
+        streams.append(stream)
+    return _corpus(Vocabulary(numbers), streams, source=str(folder))
+
+
+def read_builtin(min_count: int = 3) -> Corpus:
+    """The built-in text: the documentation of the Python that runs this.
+
+    The vocabulary comes from the training part; words seen there less than ``min_count`` times, or only
+    in the other parts, are ``<unk>``.
+
+    >>> corpus = read_builtin()
+    >>> "<unk>" in corpus.vocabulary
+    True
+    """
+    check_count("min_count", min_count)
+    prose = python_prose()
+    known = Vocabulary.of(_ended(prose.train), min_count).words
+    vocabulary = Vocabulary(dict.fromkeys([UNKNOWN, *known]))
+    streams = []
+    for part in (prose.train, prose.valid, prose.test):
+        streams.append(array("q", [number for line in _ended(part) for number in vocabulary.encode(line)]))
+    source = {"source": "built-in", "python": prose.python, "hash": prose.hash, "min_count": min_count}
+    return _corpus(vocabulary, streams, **source)
+
+
+def encode_file(path: str | Path, vocabulary: Vocabulary) -> Tensor:
+    """A text file as one stream, by the rules of :func:`read_folder` and a vocabulary that is given.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "mine.txt")
+    ...     _ = path.write_text("to be or not to be")
+    ...     encode_file(path, Vocabulary(["<eos>", "<unk>", "be", "to"]))
+    tensor([3, 2, 1, 1, 3, 2, 0])
+    """
+    if END not in vocabulary:
+        raise ValueError(f"the vocabulary of {len(vocabulary)} words has no {END} for the ends of lines")
+    stream = array("q")
+    for line, words in _lines(Path(path)):
+        try:
+            stream.extend(vocabulary.encode(words))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {line}: {error}") from error
+    return _tensor(stream)
+
+
+def _ended(lines: Lines) -> Iterator[list[str]]:
+    return ([*line, END] for line in lines)
+
+
+def _corpus(vocabulary: Vocabulary, streams: list[array[int]], **about: Any) -> Corpus:
+    about["tokens"] = {part: len(stream) for part, stream in zip(PARTS, streams, strict=True)}
+    about["types"] = len(vocabulary)
+    train, valid, test = map(_tensor, streams)
+    return Corpus(vocabulary, train, valid, test, about)
+
+
+def _tensor(stream: array[int]) -> Tensor:
+    return torch.frombuffer(stream, dtype=torch.int64)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The three files of a corpus, named in one of the known ways."""
+    hint = "without --data the built-in text is used"
+    if not folder.exists():
+        raise FileNotFoundError(f"there is no folder {folder}; {hint}")
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is a file; expected the folder that holds {_named(NAMINGS[0])}; {hint}")
+    namings = [[folder / naming.format(part) for part in PARTS] for naming in NAMINGS]
+    paths = max(namings, key=lambda paths: sum(path.exists() for path in paths))
+    missing = [path.name for path in paths if not path.exists()]
+    if missing:
+        raise FileNotFoundError(
+            f"{folder} lacks {' and '.join(missing)}; expected {_named(NAMINGS[0])} "
+            f"(or {_named(NAMINGS[1])}); {hint}"
+        )
+    return paths
+
+
+def _named(naming: str) -> str:
+    return ", ".join(naming.format(part) for part in PARTS)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and words of each line, ``<eos>`` last; of blank lines too."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file")
+    empty = True
+    with path.open("rb") as file:  # bytes, so that a decoding error has a line number
+        for number, line in enumerate(file, 1):
+            try:
+                words = line.decode("utf-8-sig" if number == 1 else "utf-8").split()
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{path}, line {number}: not UTF-8 text: {error.reason} "
+                    f"(byte 0x{line[error.start]:02x} at {error.start})"
+                ) from error
+            if len(line) > LONGEST_WORD:
+                _check_words(words, f"{path}, line {number}")
+            empty = empty and not words
+            words.append(END)
+            yield number, words
+    if empty:
+        raise ValueError(f"{path} is empty: it has no words")
+
+
+def _check_words(words: list[str], where: str) -> None:
+    for word in words:
+        length = len(word.encode())
+        if length > LONGEST_WORD:
+            raise ValueError(
+                f"{where}: a word of {length:,} bytes ({word[:20]}…), allowed are {LONGEST_WORD:,}; "
+                "words must be separated by blanks"
+            )
+
+
+def batchify(stream: Tensor, columns: int) -> Tensor:
+    """The stream ``[N]`` as ``columns`` pieces of consecutive text side by side, ``[T, B]``.
+
+    What does not fill a row is cut off.
+
+    >>> batchify(torch.arange(7), 2)
+    tensor([[0, 3],
+            [1, 4],
+            [2, 5]])
+    """
+    check_count("columns", columns)
+    if stream.dim() != 1:
+        raise ValueError(f"stream must be one-dimensional, got shape {tuple(stream.shape)}")
+    steps = len(stream) // columns
+    if steps < 2:  # every column needs a word and one that follows
+        raise ValueError(
+            f"a text of {len(stream)} words is too short for {columns} columns: needs {2 * columns} words"
+        )
+    return stream[: steps * columns].view(columns, steps).t().contiguous()
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Steps ``start`` to ``start + length`` are read, those one later predicted.
+
+    The learning rate of a training step is multiplied by ``scale``.
+    """
+
+    start: int
+    length: int
+    scale: float
+
+
+def segments(steps: int, *, base: int = 70, delta: int = 40, seed: int, epoch: int) -> list[Segment]:
+    """The training segments of one epoch over ``[steps, B]``: of random lengths, back to back.
+
+    Lengths are normally distributed around ``base`` (one time in twenty around half of it) with standard
+    deviation 5, at least 5 and at most ``base + delta``. The plan depends on the arguments alone, so
+    that a resumed run follows the one that was interrupted.
+
+    >>> segments(100, seed=1, epoch=0) == segments(100, seed=1, epoch=0)
+    True
+    """
+    check_count("base", base)
+    for name, value in {"delta": delta, "seed": seed, "epoch": epoch}.items():
+        if value < 0:
+            raise ValueError(f"{name} must not be negative, got {value}")
+    if steps < 3:
+        raise ValueError(f"the text is too short to train on: {steps} steps a column, needs 3")
+    random = np.random.default_rng([seed, epoch])
+    plan = []
+    start = 0
+    while start < steps - 2:  # one target may stay unused, as in the released code
+        center = base if random.random() < 0.95 else base // 2
+        length = min(max(5, int(random.normal(center, 5))), base + delta)
+        plan.append(Segment(start, min(length, steps - 1 - start), length / base))
+        start += length
+    return plan
+
+
+def fixed_segments(steps: int, length: int) -> list[Segment]:
+    """Segments of one length, the last one cut: every step from the second on is predicted once.
+
+    >>> fixed_segments(6, 3)
+    [Segment(start=0, length=3, scale=1.0), Segment(start=3, length=2, scale=1.0)]
+    """
+    check_count("length", length)
+    if steps < 2:
+        raise ValueError(f"the text is too short to evaluate on: {steps} steps a column, needs 2")
+    return [Segment(start, min(length, steps - 1 - start), 1.0) for start in range(0, steps - 1, length)]

@@ -1,0 +1,131 @@
+"""The language model: word vectors, recurrent layers, a mixture of softmaxes over the tied word vectors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lrn.nn import LockedDropout, MixtureOfSoftmaxes, RowDropout, drop_weights, one_mask
+from lrn.tasks.lm.config import LMConfig
+from lrn.units import GRU, LSTM, make_unit
+from lrn.units.unit import Unit
+
+State = list[Any]  # one layer's state each: a tensor, or a pair of them
+
+
+@dataclass
+class Features:
+    """What the recurrent layers make of a segment: ``[T, B, last]``, before and after dropout."""
+
+    raw: Tensor
+    dropped: Tensor
+
+
+class LanguageModel(nn.Module):
+    """Predicts the next word from all words so far.
+
+    >>> import torch
+    >>> model = LanguageModel(LMConfig(embedding=4, hidden=6, last=4), words=10)
+    >>> features, state = model(torch.tensor([[1], [2], [3]]))
+    >>> float(model.loss(features, torch.tensor([[2], [3], [4]]))) > 0
+    True
+    """
+
+    def __init__(self, config: LMConfig, words: int) -> None:
+        super().__init__()
+        self.words = words
+        widths = [config.embedding, *[config.hidden] * (config.layers - 1), config.last]
+        self.embedding = nn.Embedding(words, config.embedding)
+        nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
+        self.layers = nn.ModuleList(make_unit(config.unit, n, m) for n, m in pairwise(widths))
+        for layer in self.layers:
+            assert isinstance(layer, Unit)
+            _initialise(layer)
+            if config.drop_weights:
+                drop_weights(layer, config.drop_weights)
+        self.head = MixtureOfSoftmaxes(
+            config.last, config.embedding, words, config.experts, config.drop_latent
+        )
+        self.drop_words = RowDropout(config.drop_words)
+        self.drop_input = LockedDropout(config.drop_input)
+        self.drop_hidden = LockedDropout(config.drop_hidden)
+        self.drop_output = LockedDropout(config.drop_output)
+
+    def forward(self, text: Tensor, state: State | None = None) -> tuple[Features, State]:
+        """``text [T, B]`` -> features of every position, state after the last."""
+        x = self.drop_input(self.drop_words(text, self.embedding.weight))
+        after: State = []
+        with one_mask():
+            for number, layer in enumerate(self.layers):
+                if number:
+                    x = self.drop_hidden(x)
+                x, final = layer(x, state[number] if state else None)
+                after.append(final)
+        return Features(x, self.drop_output(x)), after
+
+    def loss(self, features: Features, target: Tensor) -> Tensor:
+        """Mean negative log-probability of ``target [T, B]``."""
+        return self.head.loss(features.dropped, self.embedding.weight, target)
+
+    def losses(self, features: Features, target: Tensor) -> Tensor:
+        """The same for every word, without a gradient."""
+        return self.head.losses(features.dropped, self.embedding.weight, target)
+
+    def log_probabilities(self, features: Features) -> Tensor:
+        return self.head(features.dropped, self.embedding.weight)  # type: ignore[no-any-return]
+
+
+def _initialise(unit: Unit) -> None:
+    """As in the paper's language models: Glorot on each fused matrix as a whole, SRU's vectors 1, biases 0.
+
+    LSTM and GRU have one matrix there for input and hidden state together, and GRU's candidate its own.
+    """
+    for name, parameter in unit.named_parameters():
+        if name.startswith("v_"):
+            nn.init.ones_(parameter)
+        elif parameter.dim() == 1:
+            nn.init.zeros_(parameter)
+        elif isinstance(unit, LSTM):
+            _glorot(parameter, unit.input_size + unit.hidden_size, 4 * unit.hidden_size)
+        elif isinstance(unit, GRU):
+            gates, candidate = parameter.split([2 * unit.hidden_size, unit.hidden_size])
+            _glorot(gates, unit.input_size + unit.hidden_size, 2 * unit.hidden_size)
+            _glorot(candidate, unit.input_size + unit.hidden_size, unit.hidden_size)
+        else:
+            nn.init.xavier_uniform_(parameter)
+
+
+def _glorot(matrix: Tensor, fan_in: int, fan_out: int) -> None:
+    bound = math.sqrt(6 / (fan_in + fan_out))
+    with torch.no_grad():
+        matrix.uniform_(-bound, bound)
+
+
+def regularisation(features: Features, ar: float, tar: float) -> Tensor:
+    """Activation (AR, on the dropped output) and temporal activation regularisation (TAR, on the raw one)."""
+    total = features.raw.new_zeros(())
+    if ar:
+        total = total + ar * features.dropped.pow(2).mean()
+    if tar and features.raw.shape[0] > 1:
+        total = total + tar * (features.raw[1:] - features.raw[:-1]).pow(2).mean()
+    return total
+
+
+def detach(state: State) -> State:
+    """Carried over to the next segment, but not differentiated through."""
+    return [
+        tuple(part.detach() for part in layer) if isinstance(layer, tuple) else layer.detach()
+        for layer in state
+    ]
+
+
+def count(config: LMConfig, words: int) -> int:
+    """Parameters of the model; the tied matrix counts once."""
+    with torch.device("meta"):
+        model = LanguageModel(config, words)
+    return sum(parameter.numel() for parameter in model.parameters())

@@ -1,0 +1,177 @@
+"""What `lrn train`, `evaluate`, `predict`, `params`, `export` and `import` do, whatever the task."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from lrn import tasks
+from lrn.training.config import TrainConfig, choice
+from lrn.training.run import Run
+
+
+def preset(settings: Any, words: list[str]) -> dict[str, Any]:
+    """The settings that the words, or the file they name, ask to start from."""
+    name = _value(words, "--preset")
+    file = _value(words, "--config")
+    if name is None and file is not None and Path(file).is_file():
+        import yaml
+
+        try:
+            content = yaml.safe_load(Path(file).read_text())
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ValueError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+        name = content.get("preset") if isinstance(content, dict) else None
+    name = choice("preset", name or settings.Config.preset, tuple(settings.PRESETS))
+    values: dict[str, Any] = settings.PRESETS[name] | {"preset": name}
+    return values
+
+
+def _value(words: list[str], flag: str) -> str | None:
+    for place, word in enumerate(words):
+        if word == flag and place + 1 < len(words):
+            return words[place + 1]
+        if word.startswith(flag + "="):
+            return word.partition("=")[2]
+    return None
+
+
+def _is_first_process() -> bool:
+    """Of a training in several processes, which all run this command."""
+    return os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0"
+
+
+def train(name: str, config: TrainConfig) -> int:
+    """A new run."""
+    jobs = tasks.jobs(name)
+    if config.threads:
+        import torch
+
+        torch.set_num_threads(config.threads)
+    trainee, about = jobs.prepare(config)
+    if _is_first_process():
+        run = Run.create(name, config, about)
+        jobs.begin(trainee, run)
+    else:
+        run = _wait_for(Run.folder_for(name, config))
+    return _fit(jobs, trainee, run)
+
+
+def _wait_for(folder: Path) -> Run:
+    """The run folder that the first process makes."""
+    for _ in range(600):
+        if (folder / "config.json").exists():
+            return Run.open(folder)
+        time.sleep(0.1)
+    raise ValueError(f"the first process has not made {folder}")
+
+
+def resume(folder: str, data: str | None) -> int:
+    """An interrupted run."""
+    run = Run.open(folder)
+    jobs = tasks.jobs(run.task)
+    trainee = jobs.resume(run, data)
+    if trainee.progress.finished and (run.folder / "metrics.json").exists():
+        print(f"{run.folder} is finished", file=sys.stderr)
+        return 0
+    return _fit(jobs, trainee, run)
+
+
+def _fit(jobs: Any, trainee: Any, run: Run) -> int:
+    from lrn.training import fit
+
+    console = _console()
+    console.print(f"{run.folder}: {jobs.headline(trainee)}", highlight=False, markup=False)
+    try:
+        fit.fit(trainee, run)
+        if trainee.global_rank == 0:
+            jobs.finish(trainee, run, console)
+    except fit.Stopped as stopped:
+        console.print(str(stopped), highlight=False, markup=False)
+        return 130
+    except KeyboardInterrupt:
+        console.print(f"stopped at once; to go on: lrn train --resume {run.folder}", highlight=False)
+        return 130
+    return 0
+
+
+def evaluate(run: Run, options: Any) -> int:
+    figures = tasks.jobs(run.task).evaluate(run, options, _console())
+    print(json.dumps(figures))
+    return 0
+
+
+def predict(run: Run, options: Any) -> int:
+    tasks.jobs(run.task).predict(run, options, _console())
+    return 0
+
+
+def params(names: list[str]) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    for name in names:
+        jobs = tasks.jobs(name)
+        table = Table(title=f"{name}: parameters")
+        rows = jobs.parameters()
+        for column in rows[0]:
+            table.add_column(column, justify="right" if column in ("parameters", "paper") else "left")
+        for row in rows:
+            table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
+        console = Console()
+        console.print(table)
+        console.print(jobs.PARAMETERS_NOTE, highlight=False)
+    return 0
+
+
+def export(folder: str, file: str) -> int:
+    """Plain tensors by name; the run's settings go into the file's header."""
+    from safetensors.torch import save
+
+    from lrn.training import checkpoint
+    from lrn.training.files import write_whole
+
+    run, path = Run.open(folder), Path(file)
+    if path.exists():
+        raise ValueError(f"{path} exists; choose another name")
+    weights = checkpoint.load(run.best, run.task)["model"]
+    header = {"task": run.task, "config": json.dumps(run.config)}
+    content = save({name: value.contiguous() for name, value in weights.items()}, header)
+    write_whole(path, lambda out: out.write(content))
+    print(f"{path}: {len(weights)} tensors, {sum(v.numel() for v in weights.values()):,} numbers")
+    return 0
+
+
+def import_(folder: str, file: str, overwrite: bool) -> int:
+    """Weights for a run whose settings fit them."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    from lrn.training import checkpoint
+    from lrn.training.trainee import load_weights
+
+    run, path = Run.open(folder), Path(file)
+    if run.best.exists() and not overwrite:
+        raise ValueError(f"{run.best} exists; --overwrite replaces it")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        weights = load(path.read_bytes())
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a safetensors file: {error}") from None
+    jobs = tasks.jobs(run.task)
+    model = jobs.empty_model(run)
+    load_weights(model, weights)
+    figures = checkpoint.load(run.best, run.task).get("figures", {}) if run.best.exists() else {}
+    checkpoint.save(run.best, run.task, {"model": weights, "figures": figures, "epoch": 0})
+    return 0
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(stderr=True)

@@ -1,0 +1,98 @@
+"""The settings that every task has. Nothing here needs torch, so that `lrn --help` stays quick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+UNITS = ("lrn", "olrn", "glrn", "elrn", "atr", "sru", "lstm", "gru")
+PRECISIONS = ("32", "bf16")
+
+
+@dataclass
+class TrainConfig:
+    """Settings of every training.
+
+    Args:
+        unit: the recurrent unit: lrn, olrn, glrn, elrn, atr, sru, lstm or gru.
+        preset: a named set of settings that the others start from.
+        data: folder with the data; without it the built-in data is used.
+        out: the run folder to make; by default runs/TASK-UNIT-PRESET-SEED.
+        overwrite: throw away what is in that folder.
+        seed: for weights, dropout and the order of the data.
+        epochs: passes over the training data.
+        lr: learning rate.
+        clip: largest norm of the gradient; 0 does not clip.
+        ema: decay of the average of the weights that is evaluated and saved as best; 0 keeps none.
+        precision: 32, or bf16 for matrix products in bfloat16.
+        threads: threads of this process; 0 leaves it to torch.
+        devices: processes on this machine, which share every batch.
+        nodes: machines (start each with torchrun).
+        save_steps: training steps between two saved states to resume from.
+        max_steps: stop after this many steps in all; 0 goes on to the last epoch.
+    """
+
+    unit: str = "lrn"
+    preset: str = "quick"
+    data: str | None = None
+    out: str | None = None
+    overwrite: bool = False
+    seed: int = 1
+    epochs: int = 1
+    lr: float = 1e-3
+    clip: float = 0.0
+    ema: float = 0.0
+    precision: str = "32"
+    threads: int = 0
+    devices: int = 1
+    nodes: int = 1
+    save_steps: int = 200
+    max_steps: int = 0
+
+    def __post_init__(self) -> None:
+        self.unit = choice("unit", self.unit, UNITS)
+        self.precision = choice("precision", self.precision, PRECISIONS)
+        for name in ("epochs", "devices", "nodes", "save_steps"):
+            at_least(self, name, 1)
+        for name in ("seed", "clip", "threads", "max_steps"):
+            at_least(self, name, 0)
+        if not self.lr > 0:
+            raise ValueError(f"lr must be positive, got {self.lr}")
+        if not 0 <= self.ema < 1:
+            raise ValueError(f"ema must be from 0 to below 1, got {self.ema}")
+
+
+def choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    """``value`` if it is allowed; else an error that names the nearest that is."""
+    if value in allowed:
+        return value
+    raise ValueError(f"unknown {name} {value!r}{nearest(value, allowed)}; allowed: {', '.join(allowed)}")
+
+
+def nearest(value: str, allowed: tuple[str, ...]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(value, allowed, 1, 0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def at_least(config: Any, name: str, least: float) -> None:
+    value = getattr(config, name)
+    if not value >= least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+
+
+def probability(config: Any, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if not 0 <= value < 1:
+            raise ValueError(f"{name} must be a probability from 0 to below 1, got {value}")
+
+
+def from_dict(kind: type[Any], values: dict[str, Any]) -> Any:
+    """A config from what a run folder holds; settings it does not know are an error."""
+    known = {field.name for field in fields(kind)}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise ValueError(f"settings that this version does not know: {', '.join(unknown)}")
+    return kind(**values)

@@ -1,0 +1,108 @@
+"""The run folder: everything about one training, in a place that can be moved.
+
+config.json       settings                      log.csv       loss and metrics as training went on
+vocabulary.json   (what the task keeps)         metrics.json  the results
+about.json        command, versions, data       best.ckpt, last.ckpt
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lrn.training.config import TrainConfig
+from lrn.training.files import read_json, write_json
+
+
+class Run:
+    """One run folder. Make one with :meth:`create`, open one with :meth:`open`."""
+
+    def __init__(self, folder: Path, task: str, config: dict[str, Any]) -> None:
+        self.folder, self.task, self.config = folder, task, config
+
+    @property
+    def best(self) -> Path:
+        return self.folder / "best.ckpt"
+
+    @property
+    def last(self) -> Path:
+        return self.folder / "last.ckpt"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log.csv"
+
+    @staticmethod
+    def folder_for(task: str, config: TrainConfig) -> Path:
+        return Path(config.out or f"runs/{task}-{config.unit}-{config.preset}-{config.seed}")
+
+    @classmethod
+    def create(cls, task: str, config: TrainConfig, about: dict[str, Any]) -> Run:
+        """A new folder. One that exists and is not empty is an error unless ``config.overwrite``."""
+        folder = cls.folder_for(task, config)
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder} is a file; --out must name a folder")
+        if folder.exists() and any(folder.iterdir()):
+            if not config.overwrite:
+                raise ValueError(
+                    f"{folder} exists. Go on with it: lrn train --resume {folder}; "
+                    "start anew: --overwrite; or choose another folder: --out"
+                )
+            if not (folder / "config.json").exists():
+                raise ValueError(f"{folder} is not a run folder; --overwrite does not touch it")
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = asdict(config) | {"out": None, "overwrite": False}  # the folder may be moved
+        run = cls(folder, task, settings)
+        write_json(folder / "about.json", {"command": command(), "versions": versions(), **about})
+        write_json(folder / "config.json", {"task": task, **settings})  # last: now it is a run folder
+        return run
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Run:
+        """An existing folder, as far as its settings go."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise FileNotFoundError(f"there is no run folder {folder}")
+        if not (folder / "config.json").exists():
+            raise ValueError(f"{folder} is not a run folder: it has no config.json")
+        settings = read_json(folder / "config.json")
+        if not isinstance(settings, dict) or not isinstance(settings.get("task"), str):
+            raise ValueError(f"{folder / 'config.json'} does not name a task")
+        return cls(folder, settings.pop("task"), settings)
+
+    def about(self) -> dict[str, Any]:
+        about: dict[str, Any] = read_json(self.folder / "about.json")
+        return about
+
+    def add_metrics(self, **values: Any) -> None:
+        """Add to metrics.json."""
+        path = self.folder / "metrics.json"
+        before = read_json(path) if path.exists() else {}
+        write_json(path, before | values)
+
+
+def command() -> str:
+    """How this process was started, without the path to the program."""
+    return " ".join([Path(sys.argv[0]).name or "python", *sys.argv[1:]])
+
+
+def versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": str(os.cpu_count()),
+    }
+    for package in ("lrn", "torch", "lightning", "numpy"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found

@@ -1,0 +1,129 @@
+"""One mask for all of time; one decision for all occurrences of a word."""
+
+import pytest
+import torch
+from helpers import randn, says
+
+from lrn.nn import LockedDropout, RowDropout, WeightDrop
+
+STEPS, BATCH, WIDTH = 7, 5, 200
+ROWS = 300
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(1)
+
+
+def near(share, p, count):
+    """Within five standard deviations of ``count`` draws."""
+    return abs(share - p) < 5 * (p * (1 - p) / count) ** 0.5
+
+
+# Locked dropout -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.75])
+@pytest.mark.parametrize("shape", [(STEPS, BATCH, WIDTH), (STEPS, BATCH, 10, 20), (STEPS, BATCH * WIDTH)])
+def test_locked_is_one_scaled_mask_over_time(shape, p):
+    x = randn(*shape)
+    y = LockedDropout(p)(x)
+    mask = y / x
+    torch.testing.assert_close(mask, mask[:1].expand(shape), **EXACT)
+    kept = mask[0] != 0
+    torch.testing.assert_close(mask[0], kept.double() / (1 - p), **EXACT)
+    assert near(1 - kept.double().mean().item(), p, kept.numel())
+
+
+def test_locked_rows_of_a_batch_have_masks_of_their_own():
+    mask = LockedDropout(0.5)(torch.ones(STEPS, BATCH, WIDTH))[0]
+    assert mask.unique(dim=0).shape[0] == BATCH
+
+
+def test_locked_calls_have_masks_of_their_own():
+    dropout, x = LockedDropout(0.5), torch.ones(STEPS, BATCH, WIDTH)
+    assert not torch.equal(dropout(x), dropout(x))
+
+
+def test_locked_gradient_is_the_mask():
+    x = randn(STEPS, BATCH, WIDTH).requires_grad_()
+    y = LockedDropout(0.3)(x)
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(gradient, (y / x).detach(), **EXACT)
+
+
+@pytest.mark.parametrize(("p", "training"), [(0.5, False), (0.0, True), (0, True)])
+def test_locked_is_nothing_in_evaluation_or_at_zero(p, training):
+    x = randn(STEPS, BATCH, WIDTH)
+    assert torch.equal(LockedDropout(p).train(training)(x), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_locked_keeps_the_dtype(dtype):
+    assert LockedDropout(0.5)(torch.ones(2, 2, 2, dtype=dtype)).dtype == dtype
+
+
+# Row dropout --------------------------------------------------------------------------------------
+
+
+def lookup(p=0.5, training=True):
+    """Words ``[T, B]``, every one of them several times; the table; the vectors found."""
+    words = torch.arange(ROWS).repeat(4)[torch.randperm(4 * ROWS)].view(-1, BATCH)
+    table = randn(ROWS, 6).requires_grad_()
+    return words, table, RowDropout(p).train(training)(words, table)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.75])
+def test_row_same_word_same_fate_and_survivors_scaled(p):
+    words, table, vectors = lookup(p)
+    fate = (vectors / table[words]).flatten(0, 1)
+    of_word = fate[words.flatten().argsort(stable=True)].view(ROWS, -1)  # occurrences by word
+    torch.testing.assert_close(of_word, of_word[:, :1].expand_as(of_word), **EXACT)
+    kept = of_word[:, 0] != 0
+    torch.testing.assert_close(of_word[:, 0], kept.double() / (1 - p), **EXACT)
+    assert near(1 - kept.double().mean().item(), p, ROWS)
+
+
+def test_row_gradient_reaches_only_the_rows_kept():
+    words, table, vectors = lookup(0.5)
+    (gradient,) = torch.autograd.grad(vectors.sum(), table)
+    dropped = words[(vectors == 0).all(-1)].unique()
+    assert 0 < len(dropped) < ROWS
+    expected = torch.full_like(table, 4 / (1 - 0.5))  # every word is there four times
+    expected[dropped] = 0
+    torch.testing.assert_close(gradient, expected, **EXACT)
+
+
+def test_row_calls_have_masks_of_their_own():
+    words, table, vectors = lookup()
+    assert not torch.equal(RowDropout(0.5)(words, table), vectors)
+
+
+@pytest.mark.parametrize(("p", "training"), [(0.5, False), (0.0, True)])
+def test_row_is_a_plain_lookup_in_evaluation_or_at_zero(p, training):
+    words, table, vectors = lookup(p, training)
+    assert torch.equal(vectors, table[words])
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3, 4)])
+def test_row_takes_words_of_any_shape(shape):
+    vectors = RowDropout(0.5)(torch.zeros(shape, dtype=torch.long), torch.ones(3, 6))
+    assert vectors.shape == (*shape, 6)
+
+
+# Both ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [-0.1, 1, 1.0, 1.5, float("nan"), float("inf"), True, False])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(LockedDropout, "dropout"), (RowDropout, "dropout"), (WeightDrop, "weight drop")]
+)
+def test_not_a_probability(kind, name, p):
+    with pytest.raises(ValueError, match=says(name, "from 0 to below 1", f"got {p!r}")):
+        kind(p)
+
+
+@pytest.mark.parametrize("kind", [LockedDropout, RowDropout, WeightDrop])
+def test_shows_its_probability(kind):
+    assert repr(kind(0.25)) == f"{kind.__name__}(p=0.25)"
