@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,6 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if package not in EXTRAS or debug:
             raise
         return _fail(f"this command needs {package}: pip install 'lrn[{EXTRAS[package]}]'")
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        _fail("stopped")
+        return 130
     except (OSError, ValueError) as error:
         if debug:
             raise
@@ -81,24 +88,44 @@ def _one_line(error: Exception) -> str:
 def _parser(command: str, description: str) -> ArgumentParser:
     from jsonargparse import ArgumentParser
 
-    return ArgumentParser(prog=f"lrn {command}", description=description, exit_on_error=False)
+    return ArgumentParser(
+        prog=f"lrn {command}",
+        description=description,
+        exit_on_error=False,
+        allow_abbrev=False,  # what looks for a flag in the words has to find it
+    )
 
 
 def _read(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
     """Parse; what is wrong with the words comes back as a ValueError of one line."""
     import argparse
 
-    flags = {f"--{action.dest}" for action in parser._actions if getattr(action, "_typehint", None) is bool}
-    words = [
-        f"{word}=true" if word in flags and following[:1] not in (["true"], ["false"]) else word
-        for word, following in ((word, words[place + 1 :]) for place, word in enumerate(words))
-    ]
     try:
-        values: dict[str, Any] = parser.parse_args(words).as_dict()
+        values: dict[str, Any] = parser.parse_args(_as_typed(parser, words)).as_dict()
     except argparse.ArgumentError as error:
         text = " ".join(error.message.split())
         raise ValueError(f"{text} (lrn {parser.prog.removeprefix('lrn ')} --help explains)") from None
     return values
+
+
+def _as_typed(parser: ArgumentParser, words: list[str]) -> list[str]:
+    """What people type, as jsonargparse reads it: a flag alone is true, and a list is ``--files a b``."""
+    types = {f"--{action.dest}": getattr(action, "_typehint", None) for action in parser._actions}
+    read: list[str] = []
+    lists: dict[str, list[str]] = {}
+    current = ""  # the list that the words at hand belong to
+    for word, following in pairwise([*words, ""]):
+        if word.startswith("--"):
+            current = word if types.get(word) == list[str] else ""
+            if current:
+                lists[current] = []
+                continue
+        elif current:
+            lists[current].append(word)
+            continue
+        alone = types.get(word) is bool and following.lower() not in ("true", "false")
+        read.append(f"{word}=true" if alone else word)
+    return read + [f"{flag}={json.dumps(values)}" for flag, values in lists.items()]
 
 
 # Demonstration and benchmark --------------------------------------------------------------------
@@ -168,7 +195,7 @@ def train(words: list[str]) -> int:
     parser.add_argument("--config", action="config", help="a YAML file with settings")
     parser.add_class_arguments(settings.Config, None)
     parser.set_defaults(command.preset(settings, rest))
-    values = _read(parser, rest)
+    values = _read(parser, command.config_first(rest))
     values.pop("config")
     return command.train(name, settings.Config(**values))
 

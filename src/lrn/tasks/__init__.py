@@ -12,7 +12,7 @@ from typing import Any
 
 from lrn.training.config import choice
 
-NAMES = ("lm",)
+NAMES = ("lm", "ner")
 
 
 def settings(name: str) -> Any:

@@ -73,7 +73,7 @@ def load(path: Path, task: str) -> dict[str, Any]:
 def _header(path: Path, line: bytes) -> dict[str, Any]:
     try:
         header = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter from thousands of brackets
         header = None
     if not isinstance(header, dict) or header.get("kind") != KIND:
         raise ValueError(f"{path} is not an {KIND}")

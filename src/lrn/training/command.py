@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,29 @@ def preset(settings: Any, words: list[str]) -> dict[str, Any]:
 
 
 def _value(words: list[str], flag: str) -> str | None:
-    for place, word in enumerate(words):
-        if word == flag and place + 1 < len(words):
-            return words[place + 1]
+    """Of the last such flag, as the parser has it."""
+    value = None
+    for word, following in pairwise([*words, ""]):
+        if word == flag:
+            value = following
         if word.startswith(flag + "="):
-            return word.partition("=")[2]
-    return None
+            value = word.partition("=")[2]
+    return value
+
+
+def config_first(words: list[str]) -> list[str]:
+    """The words with ``--config`` in front, since the parser lets what comes later win: a flag beats a file.
+
+    >>> config_first(["--lr", "1", "--config", "my.yaml"])
+    ['--config', 'my.yaml', '--lr', '1']
+    """
+    first: list[str] = []
+    rest: list[str] = []
+    after = False
+    for word in words:
+        (first if after or word == "--config" or word.startswith("--config=") else rest).append(word)
+        after = word == "--config"
+    return first + rest
 
 
 def _is_first_process() -> bool:
@@ -54,8 +72,7 @@ def train(name: str, config: TrainConfig) -> int:
         torch.set_num_threads(config.threads)
     trainee, about = jobs.prepare(config)
     if _is_first_process():
-        run = Run.create(name, config, about)
-        jobs.begin(trainee, run)
+        run = Run.create(name, config, about, lambda run: jobs.begin(trainee, run))
     else:
         run = _wait_for(Run.folder_for(name, config))
     return _fit(jobs, trainee, run)
@@ -78,6 +95,8 @@ def resume(folder: str, data: str | None) -> int:
     if trainee.progress.finished and (run.folder / "metrics.json").exists():
         print(f"{run.folder} is finished", file=sys.stderr)
         return 0
+    if _is_first_process():
+        run.clean()
     return _fit(jobs, trainee, run)
 
 
@@ -85,17 +104,18 @@ def _fit(jobs: Any, trainee: Any, run: Run) -> int:
     from lrn.training import fit
 
     console = _console()
-    console.print(f"{run.folder}: {jobs.headline(trainee)}", highlight=False, markup=False)
+    _say(console, f"{run.folder}: {jobs.headline(trainee)}")
     try:
         fit.fit(trainee, run)
         if trainee.global_rank == 0:
             jobs.finish(trainee, run, console)
-    except fit.Stopped as stopped:
-        console.print(str(stopped), highlight=False, markup=False)
+    except (fit.Stopped, KeyboardInterrupt) as stopped:
+        _say(console, f"{str(stopped) or 'stopped'}; to go on: lrn train --resume {run.folder}")
         return 130
-    except KeyboardInterrupt:
-        console.print(f"stopped at once; to go on: lrn train --resume {run.folder}", highlight=False)
-        return 130
+    except ValueError:
+        if _is_first_process():
+            raise
+        return 2  # all processes fail together, and the first says why
     return 0
 
 
@@ -166,12 +186,16 @@ def import_(folder: str, file: str, overwrite: bool) -> int:
     jobs = tasks.jobs(run.task)
     model = jobs.empty_model(run)
     load_weights(model, weights)
-    figures = checkpoint.load(run.best, run.task).get("figures", {}) if run.best.exists() else {}
-    checkpoint.save(run.best, run.task, {"model": weights, "figures": figures, "epoch": 0})
+    checkpoint.save(run.best, run.task, {"model": weights, "figures": {}, "epoch": 0})
     return 0
 
 
 def _console() -> Any:
     from rich.console import Console
 
-    return Console(stderr=True)
+    return Console(stderr=True, quiet=not _is_first_process())
+
+
+def _say(console: Any, text: str) -> None:
+    """A line as it is, so that what it quotes can be copied."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

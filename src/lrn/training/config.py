@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 UNITS = ("lrn", "olrn", "glrn", "elrn", "atr", "sru", "lstm", "gru")
@@ -72,7 +72,7 @@ def choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
 def nearest(value: str, allowed: tuple[str, ...]) -> str:
     import difflib
 
-    close = difflib.get_close_matches(value, allowed, 1, 0.5)
+    close = difflib.get_close_matches(str(value).lower(), allowed, 1, 0.5)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
@@ -91,8 +91,20 @@ def probability(config: Any, *names: str) -> None:
 
 def from_dict(kind: type[Any], values: dict[str, Any]) -> Any:
     """A config from what a run folder holds; settings it does not know are an error."""
-    known = {field.name for field in fields(kind)}
-    unknown = sorted(set(values) - known)
+    known = {field.name: field for field in fields(kind)}
+    unknown = sorted(set(values) - set(known))
     if unknown:
-        raise ValueError(f"settings that this version does not know: {', '.join(unknown)}")
+        raise ValueError(f"config.json has settings that this version does not know: {', '.join(unknown)}")
+    for name, value in values.items():
+        if known[name].default is not MISSING and not _fits(value, known[name].default):
+            raise ValueError(f"config.json is damaged: {name} cannot be {value!r}")
     return kind(**values)
+
+
+def _fits(value: Any, default: Any) -> bool:
+    """Whether a value is of the kind that the setting's default is."""
+    if default is None:
+        return value is None or isinstance(value, str)
+    if type(default) is float:
+        return type(value) in (int, float)
+    return type(value) is type(default)

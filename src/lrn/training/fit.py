@@ -35,9 +35,8 @@ class Stopped(Exception):  # noqa: N818  (nothing went wrong)
 def fit(trainee: Trainee, run: Run) -> None:
     """Train to the end, from wherever ``trainee`` is; raises :class:`Stopped` if told to stop before."""
     config = trainee.config
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     keeper = Keeper(run)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="lightning")
@@ -58,11 +57,12 @@ def fit(trainee: Trainee, run: Run) -> None:
         )
         if trainee.progress.finished:
             return
-        trainer.fit(trainee)
+        try:
+            trainer.fit(trainee)
+        except SystemExit:  # Lightning's answer to KeyboardInterrupt
+            raise Stopped("stopped") from None
     if keeper.stop_signal is not None:
-        raise Stopped(
-            f"stopped after step {trainee.progress.step:,}; to go on: lrn train --resume {run.folder}"
-        )
+        raise Stopped(f"stopped after step {trainee.progress.step:,}")
 
 
 def _tensorboard(run: Run) -> Any:
@@ -82,6 +82,11 @@ class Keeper(L.Callback):
         self.logbook = Logbook(run)
         self._handlers: dict[int, Any] = {}
 
+    def setup(self, trainer: L.Trainer, trainee: L.LightningModule, stage: str) -> None:
+        assert isinstance(trainee, Trainee)
+        if trainee.config.threads:  # here, since Lightning sets the threads of several processes itself
+            torch.set_num_threads(trainee.config.threads)
+
     def on_train_start(self, trainer: L.Trainer, trainee: L.LightningModule) -> None:
         assert isinstance(trainee, Trainee)
         self.screen = Screen(trainee, trainer.is_global_zero)
@@ -89,11 +94,13 @@ class Keeper(L.Callback):
         for number in (signal.SIGINT, signal.SIGTERM):
             self._handlers[number] = signal.signal(number, self._stop)
         self.screen.begin()
+        if trainee.progress.step == 0:
+            self._save(trainer, trainee)  # from now on there is always something to return to
 
     def _stop(self, number: int, _: FrameType | None) -> None:
         """After the step at hand; asked a second time, at once."""
         if self.stop_signal is not None:
-            raise KeyboardInterrupt
+            raise Stopped("stopped at once")
         self.stop_signal = number
         self.screen.say("stopping after this step …")
 
@@ -110,11 +117,16 @@ class Keeper(L.Callback):
         if ended or (config.max_steps and done.step >= config.max_steps) or done.epoch == config.epochs:
             done.finished = True
         stop = done.finished or self._told_to_stop(trainer)
-        if trainer.is_global_zero and (stop or batch.last or done.step % config.save_steps == 0):
-            self.logbook.flush()
-            checkpoint.save(self.run.last, self.run.task, trainee.state())
+        if stop or batch.last or done.step % config.save_steps == 0:
+            self._save(trainer, trainee)
         if stop:
             trainer.should_stop = True
+
+    def _save(self, trainer: L.Trainer, trainee: Trainee) -> None:
+        state = trainee.state()
+        if trainer.is_global_zero:
+            self.logbook.flush()
+            checkpoint.save(self.run.last, self.run.task, state)
 
     def _told_to_stop(self, trainer: L.Trainer) -> bool:
         """Whether any process of this training was; they have to leave together."""
@@ -130,6 +142,7 @@ class Keeper(L.Callback):
         self.screen.say(f"epoch {done.epoch}: validating …")
         with trainee.evaluated_weights():
             figures = trainee.validate()
+            trainee.check_finite(figures["loss"], f"the validation loss after epoch {done.epoch}")
             if figures["loss"] < done.best:
                 done.best, done.best_epoch = figures["loss"], done.epoch
                 if trainer.is_global_zero:
@@ -167,25 +180,27 @@ class Logbook:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.rows: list[dict[str, Any]] = []
-        self.losses: list[float] = []
 
     def begin(self, trainee: Trainee, writes: bool) -> None:
         """What was logged after the state that we resume from was lost with it."""
         self.writes = writes
         if not self.run.log.exists():
             return
-        with self.run.log.open(newline="") as file:
-            self.rows = [row for row in csv.DictReader(file) if int(row["step"]) <= trainee.progress.step]
+        try:
+            with self.run.log.open(newline="") as file:
+                self.rows = [row for row in csv.DictReader(file) if int(row["step"]) <= trainee.progress.step]
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"{self.run.log} is damaged; move it away to go on without it") from None
 
     def add(self, trainee: Trainee) -> None:
         done = trainee.progress
-        self.losses.append(trainee.recent_loss)
+        done.losses.append(trainee.recent_loss)
         if done.step % LOG_STEPS:
             return
-        mean = sum(self.losses) / len(self.losses)
+        mean = sum(done.losses) / len(done.losses)
         self.rows.append(self._row(trainee, train_loss=mean))
         self._tensorboard(trainee, {"train_loss": mean})
-        self.losses = []
+        done.losses = []
 
     def add_figures(self, trainee: Trainee, figures: dict[str, float]) -> None:
         figures = {f"valid_{name}": value for name, value in figures.items()}

@@ -11,6 +11,7 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,17 @@ class Run:
         return Path(config.out or f"runs/{task}-{config.unit}-{config.preset}-{config.seed}")
 
     @classmethod
-    def create(cls, task: str, config: TrainConfig, about: dict[str, Any]) -> Run:
-        """A new folder. One that exists and is not empty is an error unless ``config.overwrite``."""
+    def create(
+        cls,
+        task: str,
+        config: TrainConfig,
+        about: dict[str, Any],
+        begin: Callable[[Run], object] = lambda run: None,
+    ) -> Run:
+        """A new folder, into which ``begin`` puts what the task keeps there.
+
+        One that exists and is not empty is an error unless ``config.overwrite``.
+        """
         folder = cls.folder_for(task, config)
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"{folder} is a file; --out must name a folder")
@@ -53,13 +63,15 @@ class Run:
                     f"{folder} exists. Go on with it: lrn train --resume {folder}; "
                     "start anew: --overwrite; or choose another folder: --out"
                 )
-            if not (folder / "config.json").exists():
+            if not _is_run(folder):
                 raise ValueError(f"{folder} is not a run folder; --overwrite does not touch it")
             shutil.rmtree(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        settings = asdict(config) | {"out": None, "overwrite": False}  # the folder may be moved
+        data = config.data and str(Path(config.data).resolve())  # to be found from anywhere
+        settings = asdict(config) | {"data": data, "out": None, "overwrite": False}  # it may be moved
         run = cls(folder, task, settings)
         write_json(folder / "about.json", {"command": command(), "versions": versions(), **about})
+        begin(run)
         write_json(folder / "config.json", {"task": task, **settings})  # last: now it is a run folder
         return run
 
@@ -77,14 +89,31 @@ class Run:
         return cls(folder, settings.pop("task"), settings)
 
     def about(self) -> dict[str, Any]:
-        about: dict[str, Any] = read_json(self.folder / "about.json")
+        path = self.folder / "about.json"
+        about = read_json(path)
+        if not isinstance(about, dict):
+            raise ValueError(f"{path} is damaged: it holds no settings but a {type(about).__name__}")
         return about
+
+    def clean(self) -> None:
+        """Remove what a process that was killed had begun to write."""
+        for part in self.folder.glob(".*.part"):
+            part.unlink(missing_ok=True)
 
     def add_metrics(self, **values: Any) -> None:
         """Add to metrics.json."""
         path = self.folder / "metrics.json"
         before = read_json(path) if path.exists() else {}
         write_json(path, before | values)
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether it was made here: many programs have a config.json."""
+    try:
+        Run.open(folder)
+    except (OSError, ValueError):
+        return False
+    return (folder / "about.json").is_file()
 
 
 def command() -> str:

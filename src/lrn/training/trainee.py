@@ -43,6 +43,7 @@ class Progress:
     step: int = 0  # steps done in all
     seconds: float = 0.0  # of training, evaluation not counted
     tokens: int = 0
+    losses: list[float] = field(default_factory=list)  # of the steps since the last line of the log
     epoch_seconds: list[float] = field(default_factory=list)
     best: float = math.inf
     best_epoch: int = -1
@@ -63,6 +64,7 @@ class Trainee(L.LightningModule):
         self.average: list[Tensor] = []
         self.recent_loss = math.nan
         self._optimizer_state: dict[str, Any] | None = None
+        self._carried: list[dict[str, Any]] = []  # by process, of the state that was restored
 
     # What a task says --------------------------------------------------------------------------
 
@@ -112,6 +114,17 @@ class Trainee(L.LightningModule):
                 yield Step(epoch, number, len(plan), plan[number])
             epoch, index = epoch + 1, 0
 
+    def setup(self, stage: str) -> None:
+        """Now that it is known which process this is."""
+        if not self._carried:
+            return
+        if len(self._carried) != self.trainer.world_size:
+            raise ValueError(
+                f"the saved state is that of {len(self._carried)} processes, not of {self.trainer.world_size}"
+            )
+        self.carry(self._carried[self.global_rank])
+        self._carried = []
+
     def train_dataloader(self) -> Any:
         return _Again(self)
 
@@ -127,12 +140,9 @@ class Trainee(L.LightningModule):
             self.begin_epoch()
         torch.manual_seed(_seed(self.config.seed, step.epoch, step.index, self.global_rank))
         start = time.perf_counter()
-        self.recent_loss, tokens = self.learn(step)
-        if not math.isfinite(self.recent_loss):
-            raise ValueError(
-                f"the loss is {self.recent_loss} at epoch {step.epoch + 1}, step {step.index + 1}: "
-                f"training has diverged; try a smaller --lr (now {self.config.lr})"
-            )
+        loss, tokens = self.learn(step)
+        self.recent_loss = self._mean(loss)
+        self.check_finite(self.recent_loss, f"the loss at epoch {step.epoch + 1}, step {step.index + 1}")
         if self.config.ema:
             self._update_average()
         done = self.progress
@@ -144,6 +154,19 @@ class Trainee(L.LightningModule):
         done.tokens += tokens
         done.step += 1
         done.epoch, done.index = (step.epoch + 1, 0) if step.last else (step.epoch, step.index + 1)
+
+    def _mean(self, loss: float) -> float:
+        """Over all processes, so that they log the same and give up together."""
+        if self.trainer.world_size == 1:
+            return loss
+        mean = self.trainer.strategy.reduce(torch.tensor(loss, dtype=torch.float64), reduce_op="mean")
+        return float(mean)
+
+    def check_finite(self, loss: float, what: str) -> None:
+        if not math.isfinite(loss):
+            raise ValueError(
+                f"{what} is {loss}: training has diverged; try a smaller --lr (now {self.config.lr})"
+            )
 
     def take_step(self, optimizer: Any, rate: float) -> None:
         """Clip, set the learning rate, step."""
@@ -190,14 +213,19 @@ class Trainee(L.LightningModule):
     # Saving ------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Everything that is needed to go on."""
+        """Everything that is needed to go on. All processes have to ask for it together."""
         optimizer: Any = self.optimizers()
+        carried = [self.carried()]
+        if self.trainer.world_size > 1:
+            carried *= self.trainer.world_size
+            torch.distributed.all_gather_object(carried, self.carried())
         return {
             "model": self.model.state_dict(),
             "optimizer": optimizer.state_dict(),
             "progress": asdict(self.progress),
             "average": self.average,
-            "carried": self.carried(),
+            "carried": carried[0],
+            "carried_by_others": carried[1:],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -208,7 +236,8 @@ class Trainee(L.LightningModule):
         load_weights(self.model, state["model"])
         self.progress = Progress(**state["progress"])
         self.average = list(state["average"])
-        self.carry(state["carried"])
+        self._carried = [state["carried"], *state.get("carried_by_others", [])]
+        self.carry(self._carried[0])
         self._optimizer_state = state["optimizer"]
 
 

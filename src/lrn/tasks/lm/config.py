@@ -43,6 +43,8 @@ class LMConfig(TrainConfig):
         tar: weight of the temporal activation regularisation.
         fraction: share of the training text to use, from its beginning.
         valid_columns: columns for evaluation on the validation text.
+        init: word vectors start between minus this and this.
+        test: measure the perplexity of the test text when training is done.
     """
 
     stage: str = "train"
@@ -71,6 +73,8 @@ class LMConfig(TrainConfig):
     tar: float = 0.0
     fraction: float = 1.0
     valid_columns: int = 10
+    init: float = 0.1
+    test: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,11 +89,18 @@ class LMConfig(TrainConfig):
         probability(
             self, "drop_words", "drop_input", "drop_hidden", "drop_output", "drop_latent", "drop_weights"
         )
+        if not self.init > 0:
+            raise ValueError(f"init must be positive, got {self.init}")
         if not 0 < self.fraction <= 1:
             raise ValueError(f"fraction must be above 0 and at most 1, got {self.fraction}")
         if self.small_batch and self.batch_size % self.small_batch:
             raise ValueError(
                 f"small_batch must divide batch_size, got {self.small_batch} and {self.batch_size}"
+            )
+        processes = self.devices * self.nodes
+        if self.batch_size % processes:
+            raise ValueError(
+                f"batch_size {self.batch_size} cannot be shared equally by {processes} processes"
             )
         if (self.stage == "finetune") != (self.start is not None):
             raise ValueError(
@@ -115,9 +126,13 @@ _PAPER: dict[str, Any] = {
     "tar": 1.0,
 }
 
+# With few steps, Adam and larger first word vectors: from the paper's small ones plain softmax models go
+# through a long spell of saturated states.
+_SMALL: dict[str, Any] = {"lr": 4e-3, "clip": 0.25, "batch_size": 20, "bptt": 35, "delta": 10, "init": 0.5}
+
 PRESETS: dict[str, dict[str, Any]] = {
-    "quick": {"epochs": 3, "lr": 4e-3, "clip": 0.25, "batch_size": 20, "bptt": 35, "delta": 10},
-    "small": {"epochs": 5, "lr": 4e-3, "clip": 0.25},
+    "quick": _SMALL | {"epochs": 3, "embedding": 64, "hidden": 128, "last": 64},
+    "small": _SMALL | {"epochs": 5, "embedding": 100, "hidden": 200, "last": 100},
     "paper-ptb": _PAPER
     | {
         "lr": 10.0,

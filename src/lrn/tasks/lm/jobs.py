@@ -52,9 +52,9 @@ def prepare(config: LMConfig) -> tuple[LMTrainee, dict[str, Any]]:
     known = Vocabulary.load(first.folder / VOCABULARY)
     if known.words != corpus.vocabulary.words:
         raise ValueError(f"{first.folder} was trained on other data than this: their vocabularies differ")
-    state = checkpoint.load(first.best, "lm")
-    trainee = LMTrainee(config, corpus, first_loss=state["figures"]["loss"])
-    load_weights(trainee.model, state["model"])
+    trainee = LMTrainee(config, corpus)
+    load_weights(trainee.model, checkpoint.load(first.best, "lm")["model"])
+    trainee.progress.best = trainee.validate()["loss"]  # what finetuning has to beat
     return trainee, describe(corpus) | {"start": str(first.folder)}
 
 
@@ -102,18 +102,18 @@ def finish(trainee: LMTrainee, run: Run, console: Console) -> None:
     if run.best.exists():
         best = checkpoint.load(run.best, "lm")
         load_weights(trainee.model, best["model"])
-        with Bar(console=console, transient=True) as bar:
-            task = bar.add_task("testing", total=1.0)
-            loss = mean_loss(
-                trainee.model,
-                trainee.corpus.test,
-                1,
-                progress=lambda share: bar.update(task, completed=share),
-            )
-        figures |= {
-            "valid_perplexity": _perplexity(best["figures"]["loss"]),
-            "test_perplexity": _perplexity(loss),
-        }
+        if "loss" in best["figures"]:  # weights that were imported have none
+            figures["valid_perplexity"] = _perplexity(best["figures"]["loss"])
+        if trainee.config.test:
+            with Bar(console=console, transient=True) as bar:
+                task = bar.add_task("testing", total=1.0)
+                loss = mean_loss(
+                    trainee.model,
+                    trainee.corpus.test,
+                    1,
+                    progress=lambda share: bar.update(task, completed=share),
+                )
+            figures["test_perplexity"] = _perplexity(loss)
     run.add_metrics(**figures)
     for name, value in figures.items():
         console.print(
@@ -153,7 +153,9 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
     stream: Tensor = getattr(corpus, options.part)
     if options.words:
         stream = stream[: options.words + 1]
-    figures: dict[str, Any] = {"part": options.part, "words": len(stream)}
+    columns = 1 if options.dynamic else options.columns
+    predicted = (len(stream) // columns - 1) * columns
+    figures: dict[str, Any] = {"part": options.part, "words": predicted}
     with Bar(console=console, transient=True) as bar:
         if options.dynamic:
             dynamic = Dynamic(options.rate, options.decay, options.epsilon)
@@ -168,12 +170,11 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
             figures |= {"dynamic": {"rate": options.rate, "decay": options.decay, "epsilon": options.epsilon}}
         else:
             task = bar.add_task("evaluating", total=1.0)
-            loss = mean_loss(
-                model, stream, options.columns, progress=lambda share: bar.update(task, completed=share)
-            )
+            loss = mean_loss(model, stream, columns, progress=lambda share: bar.update(task, completed=share))
     figures |= {"loss": loss, "perplexity": _perplexity(loss)}
     name = f"{'dynamic_' if options.dynamic else ''}{options.part}_perplexity"
-    run.add_metrics(**{name: figures["perplexity"]})
+    if not options.words:  # of the whole text
+        run.add_metrics(**{name: figures["perplexity"]})
     return figures
 
 

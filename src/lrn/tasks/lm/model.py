@@ -32,7 +32,7 @@ class LanguageModel(nn.Module):
     >>> import torch
     >>> model = LanguageModel(LMConfig(embedding=4, hidden=6, last=4), words=10)
     >>> features, state = model(torch.tensor([[1], [2], [3]]))
-    >>> float(model.loss(features, torch.tensor([[2], [3], [4]]))) > 0
+    >>> model.loss(features, torch.tensor([[2], [3], [4]])).item() > 0
     True
     """
 
@@ -41,7 +41,7 @@ class LanguageModel(nn.Module):
         self.words = words
         widths = [config.embedding, *[config.hidden] * (config.layers - 1), config.last]
         self.embedding = nn.Embedding(words, config.embedding)
-        nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
+        nn.init.uniform_(self.embedding.weight, -config.init, config.init)
         self.layers = nn.ModuleList(make_unit(config.unit, n, m) for n, m in pairwise(widths))
         for layer in self.layers:
             assert isinstance(layer, Unit)

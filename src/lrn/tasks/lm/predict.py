@@ -29,32 +29,48 @@ def continue_text(
 
     ``temperature`` 0 takes the likeliest word; ``top_k`` draws from that many likeliest only, 0 from all.
     """
-    if temperature < 0:
-        raise ValueError(f"temperature must not be negative, got {temperature}")
-    if top_k < 0:
-        raise ValueError(f"top_k must not be negative, got {top_k}")
+    if not 0 <= temperature < math.inf:
+        raise ValueError(f"temperature must be a number and not negative, got {temperature}")
+    for name, value in {"top_k": top_k, "words": words}.items():
+        if value < 0:
+            raise ValueError(f"{name} must not be negative, got {value}")
     if not prompt:
         raise ValueError("the prompt must have at least one word")
-    generator = torch.Generator().manual_seed(seed)
-    read = torch.tensor(prompt).unsqueeze(1)
+    return _words(model, prompt, words, temperature, top_k, torch.Generator().manual_seed(seed), banned)
+
+
+def _words(
+    model: LanguageModel,
+    prompt: list[int],
+    words: int,
+    temperature: float,
+    top_k: int,
+    generator: torch.Generator,
+    banned: tuple[int, ...],
+) -> Iterator[int]:
     state: State | None = None
-    with in_eval(model), torch.no_grad():
-        for _ in range(words):
-            features, state = model(read, state)
-            features.dropped = features.dropped[-1:]
-            scores = model.log_probabilities(features)[0, 0]
-            scores[list(banned)] = -math.inf
-            word = _draw(scores, temperature, top_k, generator)
-            yield word
-            read = torch.tensor([[word]])
+    for _ in range(words):
+        scores, state = _scores(model, prompt, state)
+        scores[list(banned)] = -math.inf
+        word = _draw(scores, temperature, top_k, generator)
+        yield word
+        prompt = [word]
+
+
+def _scores(model: LanguageModel, words: list[int], state: State | None) -> tuple[Tensor, State]:
+    """Log-probabilities of the word that follows, and the state after ``words``."""
+    with in_eval(model), torch.no_grad():  # not around a yield, which would leave both to the caller
+        features, state = model(torch.tensor(words).unsqueeze(1), state)
+        features.dropped = features.dropped[-1:]
+        return model.log_probabilities(features)[0, 0], state
 
 
 def _draw(scores: Tensor, temperature: float, top_k: int, generator: torch.Generator) -> int:
     if not temperature:
         return int(scores.argmax())
-    if 0 < top_k < len(scores):
-        scores = scores.masked_fill(scores < scores.topk(top_k).values[-1], -math.inf)
-    return int(torch.multinomial(torch.softmax(scores / temperature, -1), 1, generator=generator))
+    best, numbers = scores.double().topk(min(top_k or len(scores), len(scores)))
+    weights = torch.softmax((best - best[0]) / temperature, -1)
+    return int(numbers[torch.multinomial(weights, 1, generator=generator)])
 
 
 def score_file(model: LanguageModel, vocabulary: Vocabulary, path: Path) -> tuple[int, float]:

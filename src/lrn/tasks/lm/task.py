@@ -21,18 +21,19 @@ class LMTrainee(Trainee):
     task = "lm"
     config: LMConfig
 
-    def __init__(self, config: LMConfig, corpus: Corpus, first_loss: float = math.inf) -> None:
+    def __init__(self, config: LMConfig, corpus: Corpus) -> None:
         super().__init__(config)
         torch.manual_seed(config.seed)
         self.language_model = LanguageModel(config, len(corpus.vocabulary))
         self.corpus = corpus
-        stream = corpus.train[: max(2 * config.batch_size, round(len(corpus.train) * config.fraction))]
+        stream = corpus.train[: round(len(corpus.train) * config.fraction)]
         self.text = batchify(stream, config.batch_size)
         self.losses: list[float] = []  # of validation, one an epoch
         self.averaging = config.stage == "finetune"
-        self.progress.best = first_loss  # of the weights that finetuning starts from
         self.states: list[State | None] = []
         self._plans: dict[int, list[Segment]] = {}
+        self.plan(0)  # too short a text is an error now,
+        batchify(corpus.valid, config.valid_columns)  # not after the first epoch
 
     @property
     def model(self) -> LanguageModel:
@@ -60,12 +61,7 @@ class LMTrainee(Trainee):
 
     def _groups(self) -> list[Tensor]:
         """The columns of text of this process, in the groups that are run at a time."""
-        world = self.trainer.world_size
-        if self.config.batch_size % world:
-            raise ValueError(
-                f"batch_size {self.config.batch_size} cannot be shared equally by {world} processes"
-            )
-        mine = self.text.chunk(world, 1)[self.global_rank]
+        mine = self.text.chunk(self.trainer.world_size, 1)[self.global_rank]
         return list(mine.split(self.config.small_batch or mine.shape[1], 1))
 
     def learn(self, step: Step) -> tuple[float, int]:
@@ -73,9 +69,10 @@ class LMTrainee(Trainee):
         groups = self._groups()
         self.states = self.states or [None] * len(groups)
         optimizer: Any = self.optimizers()
-        share = 1 / len(groups)
+        columns = sum(text.shape[1] for text in groups)
         total = 0.0
         for number, text in enumerate(groups):
+            share = text.shape[1] / columns
             here = text[segment.start : segment.start + segment.length]
             target = text[segment.start + 1 : segment.start + segment.length + 1]
             features, after = self.model(here, self.states[number])

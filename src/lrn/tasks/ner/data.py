@@ -1,0 +1,217 @@
+"""Sentences with tagged words: reading them, numbering them, and cutting them into batches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lrn.tasks.ner import generator
+from lrn.tasks.ner.schemes import check, entities, mark
+from lrn.text.vocabulary import UNKNOWN, Vocabulary
+
+PARTS = ("train", "valid", "test")
+NAMINGS = (
+    ("eng.train", "eng.testa", "eng.testb"),  # as CoNLL-2003 was distributed
+    ("train.txt", "valid.txt", "test.txt"),
+)
+PAD = "<pad>"
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Words and their IOB2 tags."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Three parts of tagged sentences."""
+
+    train: list[Sentence]
+    valid: list[Sentence]
+    test: list[Sentence]
+    about: dict[str, Any]
+
+
+def read_conll(path: Path) -> list[Sentence]:
+    """A file of columns, the word first and its tag last, with a blank line after each sentence.
+
+    Two or four columns; tags in IOB1, IOB2 or IOBES, brought to IOB2; lines of ``-DOCSTART-`` are dropped.
+    """
+    sentences: list[Sentence] = []
+    columns = 0
+    words: list[str] = []
+    tags: list[str] = []
+    for number, line in _lines(path):
+        parts = line.split()
+        if not parts or parts[0] == "-DOCSTART-":
+            if words:
+                sentences.append(_sentence(words, tags))
+                words, tags = [], []
+            continue
+        columns = columns or len(parts)
+        if len(parts) != columns or columns < 2:
+            expected = f"{columns} columns like the lines before" if columns >= 2 else "a word and a tag"
+            raise ValueError(f"{path}, line {number}: expected {expected}, got {len(parts)}: {line[:60]!r}")
+        try:
+            tags.append(check(parts[-1]))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None
+        words.append(parts[0])
+    if words:
+        sentences.append(_sentence(words, tags))
+    if not sentences:
+        raise ValueError(f"{path} is empty: it has no sentences")
+    return sentences
+
+
+def _sentence(words: list[str], tags: list[str]) -> Sentence:
+    return Sentence(tuple(words), tuple(mark(len(tags), entities(tags), "iob2")))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path}, line {number}: not UTF-8 text: {error.reason}") from None
+
+
+def read_folder(folder: Path) -> Dataset:
+    """The three files of a data set, named in one of the known ways."""
+    hint = "without --data sentences of our own making are used"
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}; {hint}")
+    namings = [[folder / name for name in names] for names in NAMINGS]
+    paths = max(namings, key=lambda paths: sum(path.exists() for path in paths))
+    missing = [path.name for path in paths if not path.exists()]
+    if missing:
+        expected = " or ".join(", ".join(names) for names in NAMINGS)
+        raise FileNotFoundError(f"{folder} lacks {' and '.join(missing)}; expected {expected}; {hint}")
+    return _dataset([read_conll(path) for path in paths], source=str(folder))
+
+
+def read_builtin(sentences: int, seed: int = 1) -> Dataset:
+    """Sentences that :mod:`generator` makes; valid and test use names and templates not seen in training."""
+    small = max(100, sentences // 5)
+    parts = [
+        [Sentence(tuple(w), tuple(t)) for w, t in generator.sentences(count, part=part, seed=seed)]
+        for part, count in zip(PARTS, (sentences, small, small), strict=True)
+    ]
+    return _dataset(parts, source="built-in", sentences_made=sentences)
+
+
+def _dataset(parts: list[list[Sentence]], **about: Any) -> Dataset:
+    digest = hashlib.sha256()
+    for name, part in zip(PARTS, parts, strict=True):
+        about[name] = {
+            "sentences": len(part),
+            "tokens": sum(len(s.words) for s in part),
+            "entities": sum(len(entities(s.tags)) for s in part),
+        }
+        for sentence in part:
+            digest.update(" ".join([*sentence.words, *sentence.tags, "\n"]).encode())
+    about["fingerprint"] = digest.hexdigest()
+    train, valid, test = parts
+    return Dataset(train, valid, test, about)
+
+
+@dataclass(frozen=True)
+class Codes:
+    """The numbers of words (lower-cased), characters and tags."""
+
+    words: Vocabulary
+    characters: Vocabulary
+    tags: Vocabulary
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sentence], more_words: Iterable[str] = ()) -> Codes:
+        """Words and characters of the training sentences and of ``more_words``, those that have a vector."""
+        sentences, more_words = list(sentences), list(more_words)
+        words = dict.fromkeys(word.lower() for s in sentences for word in s.words)
+        characters = dict.fromkeys(c for s in sentences for word in s.words for c in word)
+        characters |= dict.fromkeys(c for word in more_words for c in word)
+        tags = sorted({tag for s in sentences for tag in s.tags}, key=lambda tag: (tag != "O", tag[2:], tag))
+        return cls(
+            Vocabulary([PAD, *(words | dict.fromkeys(more_words)), UNKNOWN]),
+            Vocabulary([PAD, *characters, UNKNOWN]),
+            Vocabulary([PAD, *tags]),
+        )
+
+    def save(self, folder: Path) -> None:
+        for name in ("words", "characters", "tags"):
+            getattr(self, name).save(folder / f"{name}.json")
+
+    @classmethod
+    def load(cls, folder: Path) -> Codes:
+        return cls(*(Vocabulary.load(folder / f"{name}.json") for name in ("words", "characters", "tags")))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentences of similar length as tensors; B sentences of at most T words, W different words.
+
+    Each different word's characters are there once: what the characters make of a word does not depend on
+    where it stands.
+    """
+
+    words: Tensor  # [B, T] numbers of words
+    lengths: Tensor  # [B]
+    spellings: Tensor  # [B, T] which of the W different words it is
+    characters: Tensor  # [W, C] numbers of characters
+    character_lengths: Tensor  # [W]
+    tags: Tensor  # [B, T]
+
+    @property
+    def mask(self) -> Tensor:
+        return torch.arange(self.words.shape[1]) < self.lengths.unsqueeze(1)
+
+
+def encode(sentences: Sequence[Sequence[str]], codes: Codes, tags: Sequence[Sequence[str]] = ()) -> Batch:
+    """A batch of these sentences, none of them empty."""
+    lengths = [len(words) for words in sentences]
+    different: dict[str, int] = {}
+    places = [[different.setdefault(word, len(different)) for word in words] for words in sentences]
+    numbers = [codes.words.encode([word.lower() for word in words]) for words in sentences]
+    characters = [codes.characters.encode(list(word)) for word in different]
+    tag_numbers = [codes.tags.encode(row) for row in tags] or [[0] * length for length in lengths]
+    return Batch(
+        _padded(numbers),
+        torch.tensor(lengths),
+        _padded(places),
+        _padded(characters),
+        torch.tensor([len(word) for word in characters]),
+        _padded(tag_numbers),
+    )
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
+    width = max(map(len, rows))
+    padded = np.zeros((len(rows), width), dtype=np.int64)
+    for number, row in enumerate(rows):
+        padded[number, : len(row)] = row
+    return torch.from_numpy(padded)
+
+
+def batches(lengths: Sequence[int], size: int, *, seed: int, epoch: int) -> list[list[int]]:
+    """Which sentences go together in an epoch: of like length, so that little is padding; in random order.
+
+    >>> sorted(sorted(batch) for batch in batches([3, 9, 3, 9], 2, seed=1, epoch=0))
+    [[0, 2], [1, 3]]
+    """
+    generator = np.random.default_rng([seed, epoch])
+    noise = generator.random(len(lengths))
+    order = sorted(range(len(lengths)), key=lambda n: (lengths[n], noise[n]))
+    cut = [order[start : start + size] for start in range(0, len(order), size)]
+    generator.shuffle(cut)
+    return cut

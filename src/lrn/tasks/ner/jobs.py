@@ -1,0 +1,253 @@
+"""What the commands do for named entity recognition."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.text import Text
+from torch import Tensor
+
+from lrn.report.paper import NER_PARAMETERS
+from lrn.tasks.ner.config import PRESETS, EvaluateConfig, NERConfig, PredictConfig
+from lrn.tasks.ner.data import Codes, Dataset, encode, read_builtin, read_folder
+from lrn.tasks.ner.model import Tagger, count
+from lrn.tasks.ner.schemes import entities
+from lrn.tasks.ner.score import Score
+from lrn.tasks.ner.task import NERTrainee
+from lrn.tasks.ner.task import evaluate as scores_of
+from lrn.text.vectors import read_vectors
+from lrn.training import checkpoint
+from lrn.training.config import from_dict
+from lrn.training.fit import figures_of
+from lrn.training.run import Run
+from lrn.training.trainee import load_weights
+
+CHARACTERS, TAGS = 517, 10  # of the paper's data: all of GloVe's characters; nine tags and padding
+COLOURS = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold yellow", "MISC": "bold magenta"}
+
+
+def read_dataset(config: NERConfig, data: str | None = None) -> Dataset:
+    folder = data or config.data
+    if folder is None:
+        return read_builtin(config.sentences, config.seed)
+    return read_folder(Path(folder).resolve())
+
+
+def prepare(config: NERConfig) -> tuple[NERTrainee, dict[str, Any]]:
+    """A training that has not begun, and what about.json should say of its data."""
+    dataset = read_dataset(config)
+    vectors = _vectors(config, dataset)
+    codes = Codes.of(dataset.train, vectors)
+    width = len(next(iter(vectors.values()))) if vectors else config.word_width
+    trainee = NERTrainee(config, dataset, codes, width)
+    if vectors:
+        trainee.model.load_vectors(_table(vectors, codes, width))
+    about: dict[str, Any] = {"data": dataset.about}
+    if config.vectors:
+        about["vectors"] = {"file": Path(config.vectors).name, "width": width} | _coverage(vectors, dataset)
+    return trainee, about
+
+
+def _vectors(config: NERConfig, dataset: Dataset) -> dict[str, Any]:
+    if config.vectors is None:
+        return {}
+    parts = (dataset.train, dataset.valid, dataset.test)
+    needed = {word.lower() for part in parts for sentence in part for word in sentence.words}
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading word vectors", total=1.0)
+        wanted = None if config.all_vectors else needed
+        return read_vectors(config.vectors, wanted, lambda share: bar.update(task, completed=share))
+
+
+def _table(vectors: dict[str, Any], codes: Codes, width: int) -> Tensor:
+    """A row a word: its vector, or zeros."""
+    table = torch.zeros(len(codes.words), width)
+    for number, word in enumerate(codes.words.words):
+        if word in vectors:
+            table[number] = torch.from_numpy(vectors[word])
+    return table
+
+
+def _coverage(vectors: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
+    """The share of words, as they stand in the text, that have a vector."""
+    shares = {}
+    for name in ("train", "valid", "test"):
+        words = [word.lower() for sentence in getattr(dataset, name) for word in sentence.words]
+        shares[name] = round(sum(word in vectors for word in words) / len(words), 4)
+    return {"words": len(vectors), "coverage": shares}
+
+
+def begin(trainee: NERTrainee, run: Run) -> None:
+    """What the run folder holds from the start."""
+    trainee.model.codes.save(run.folder)
+
+
+def resume(run: Run, data: str | None = None) -> NERTrainee:
+    """The training of an interrupted run, where its last saved state left it."""
+    config: NERConfig = from_dict(NERConfig, run.config)
+    if not run.last.exists():
+        return prepare(config)[0]
+    dataset = read_dataset(config, data)
+    if dataset.about["fingerprint"] != run.about()["data"]["fingerprint"]:
+        raise ValueError(
+            f"the data is not what {run.folder} was trained on so far; say where that is: --data"
+        )
+    state = checkpoint.load(run.last, "ner")
+    trainee = NERTrainee(config, dataset, Codes.load(run.folder), _width(state))
+    trainee.restore(state)
+    return trainee
+
+
+def _width(state: dict[str, Any]) -> int:
+    """Of the word vectors in a saved state."""
+    return int(state["model"]["words.weight"].shape[1])
+
+
+def headline(trainee: NERTrainee) -> str:
+    """What is about to be trained."""
+    about, parameters = trainee.dataset.about, sum(p.numel() for p in trainee.model.parameters())
+    parts = "; ".join(
+        f"{name} {about[name]['sentences']:,} sentences, {about[name]['tokens']:,} tokens, "
+        f"{about[name]['entities']:,} entities"
+        for name in ("train", "valid", "test")
+    )
+    return f"{trainee.config.unit}, {parameters:,} parameters; {about['source']}: {parts}"
+
+
+def finish(trainee: NERTrainee, run: Run, console: Console) -> None:
+    """After training: test the weights of the last epoch, as the paper does, and the best on validation."""
+    figures: dict[str, Any] = {"unit": trainee.config.unit, **figures_of(trainee)}
+    with trainee.evaluated_weights():
+        figures["test_f1_last_epoch"] = round(scores_of(trainee.model, trainee.dataset.test)["all"].f1, 4)
+    if run.best.exists():
+        best = checkpoint.load(run.best, "ner")
+        load_weights(trainee.model, best["model"])
+        if "f1" in best["figures"]:  # weights that were imported have none
+            figures["valid_f1"] = round(best["figures"]["f1"], 4)
+        scores = scores_of(trainee.model, trainee.dataset.test)
+        figures["test_f1"] = round(scores["all"].f1, 4)
+        figures["test"] = {name: _numbers(value) for name, value in scores.items()}
+    run.add_metrics(**figures)
+    for name, value in figures.items():
+        shown = f"{value:,}" if isinstance(value, int) else value
+        console.print(f"{name:22} {shown}", highlight=False, markup=False)
+
+
+def _numbers(score: Score) -> dict[str, float]:
+    return {
+        "precision": round(score.precision, 2),
+        "recall": round(score.recall, 2),
+        "f1": round(score.f1, 2),
+        "entities": score.there,
+    }
+
+
+def empty_model(run: Run) -> Tagger:
+    """A model of a run's shape."""
+    config: NERConfig = from_dict(NERConfig, run.config)
+    path = run.best if run.best.exists() else run.last
+    width = _width(checkpoint.load(path, "ner")) if path.exists() else config.word_width
+    return Tagger(config, Codes.load(run.folder), width)
+
+
+def load(run: Run, last: bool = False) -> Tagger:
+    """The best weights of a run, or the last ones, ready for use."""
+    path = run.last if last else run.best
+    if not path.exists():
+        raise FileNotFoundError(f"{run.folder} has no {path.name} yet: its first epoch is not finished")
+    model = empty_model(run)
+    load_weights(model, checkpoint.load(path, "ner")["model"])
+    return model.eval()
+
+
+def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, Any]:
+    """Precision, recall and F1 on a part of the data, by type."""
+    model = load(run, options.last)
+    dataset = read_dataset(from_dict(NERConfig, run.config), options.data)
+    scores = scores_of(model, getattr(dataset, options.part))
+    return {"part": options.part, **{name: _numbers(value) for name, value in scores.items()}}
+
+
+def tokenise(text: str) -> list[str]:
+    """Words and punctuation apart, roughly as CoNLL-2003 has them.
+
+    >>> tokenise("Anna's in Lugano, since 1996.")
+    ['Anna', "'s", 'in', 'Lugano', ',', 'since', '1996', '.']
+    """
+    return re.findall(r"'s\b|\w+(?:[-.&/]\w+)*|\S", text)
+
+
+def predict(run: Run, options: PredictConfig, console: Console) -> None:
+    """Tag lines of text as they come."""
+    model = load(run)
+    for line in _input(options.files):
+        words = line.split() if options.split else tokenise(line)
+        if not words:
+            continue
+        tags = model.tag(encode([words], model.codes))[0]
+        if options.format == "json":
+            spans = [{"type": e.type, "start": e.start, "end": e.end} for e in entities(tags)]
+            print(json.dumps({"words": words, "tags": tags, "entities": spans}), flush=True)
+        elif options.format == "conll":
+            print(
+                "\n".join(f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True)) + "\n", flush=True
+            )
+        else:
+            Console().print(_coloured(words, tags), soft_wrap=True)
+
+
+def _input(files: list[str]) -> Iterator[str]:
+    if not files:
+        yield from sys.stdin
+        return
+    for name in files:
+        try:
+            yield from Path(name).read_text().splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{name} is not UTF-8 text: {error.reason}") from None
+
+
+def _coloured(words: list[str], tags: Iterable[str]) -> Text:
+    """Entities in colour, with their type behind them."""
+    text = Text()
+    spans = {entity.start: entity for entity in entities(list(tags))}
+    place = 0
+    while place < len(words):
+        entity = spans.get(place)
+        end = entity.end if entity else place + 1
+        style = COLOURS.get(entity.type, "bold blue") if entity else ""
+        text.append(" ".join(words[place:end]), style)
+        if entity:
+            text.append(f"[{entity.type}]", "dim")
+        text.append(" ")
+        place = end
+    return text
+
+
+def parameters() -> list[dict[str, Any]]:
+    """Exact counts of every unit in the paper's setting, beside what the paper prints."""
+    rows = []
+    for unit in ("lstm", "gru", "atr", "sru", "lrn", "olrn", "glrn", "elrn"):
+        config = NERConfig(**PRESETS["paper"] | {"unit": unit})
+        rows.append(
+            {
+                "preset": "paper",
+                "unit": unit,
+                "parameters": count(config, CHARACTERS, TAGS),
+                "paper": NER_PARAMETERS.get(unit, ""),
+            }
+        )
+    return rows
+
+
+PARAMETERS_NOTE = (
+    "Without the word vectors, as the paper counts; 517 characters, those of all of GloVe's words."
+)

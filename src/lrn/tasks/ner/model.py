@@ -1,0 +1,109 @@
+"""The tagger: words and their characters, a bidirectional recurrent layer, a CRF (Lample et al., 2016)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from lrn.nn.crf import CRF
+from lrn.tasks.ner.config import NERConfig
+from lrn.tasks.ner.data import Batch, Codes
+from lrn.tasks.ner.schemes import allowed_transitions
+from lrn.units import make_unit
+
+
+class Tagger(nn.Module):
+    """Tags the words of sentences.
+
+    >>> from lrn.tasks.ner.data import Codes, Sentence, encode
+    >>> codes = Codes.of([Sentence(("Anna", "sleeps"), ("B-PER", "O"))])
+    >>> tagger = Tagger(NERConfig(), codes).eval()
+    >>> [len(tags) for tags in tagger.tag(encode([["Anna", "sleeps"]], codes))]
+    [2]
+    """
+
+    def __init__(self, config: NERConfig, codes: Codes, word_width: int = 0) -> None:
+        super().__init__()
+        word_width = word_width or config.word_width
+        self.codes = codes
+        self.words = nn.Embedding(len(codes.words), word_width, padding_idx=0)
+        self.characters = nn.Embedding(len(codes.characters), config.char_width, padding_idx=0)
+        nn.init.uniform_(self.characters.weight, -0.05, 0.05)
+        self.spelling = make_unit(
+            config.unit, config.char_width, config.char_hidden, bidirectional=True, batch_first=True
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        self.drop_words = config.drop_words
+        inside = word_width + 2 * config.char_hidden
+        self.context = make_unit(config.unit, inside, config.hidden, bidirectional=True, batch_first=True)
+        self.dense = nn.Linear(2 * config.hidden, config.dense)
+        tags = codes.tags.words
+        self.emission = nn.Linear(config.dense, len(tags))
+        allowed = torch.tensor(allowed_transitions(tags)) if config.constrain else None
+        if allowed is not None:
+            allowed[:, 0] = False  # <pad> is no tag for a word
+        self.crf = CRF(len(tags), allowed)
+        for layer in (self.dense, self.emission):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def emissions(self, batch: Batch) -> Tensor:
+        """Scores of every word's tags, ``[B, T, tags]``."""
+        numbers = batch.words
+        if self.training and self.drop_words:  # so that the vector of unknown words is learnt
+            unknown = len(self.codes.words) - 1
+            dropped = torch.rand(numbers.shape) < self.drop_words
+            numbers = numbers.masked_fill(dropped & (numbers != 0), unknown)
+        words = torch.cat([self.words(numbers), self.spell(batch)[batch.spellings]], -1)
+        packed = pack_padded_sequence(
+            self.dropout(words), batch.lengths, batch_first=True, enforce_sorted=False
+        )
+        context, _ = self.context(packed)
+        context, _ = pad_packed_sequence(context, batch_first=True)
+        scores: Tensor = self.emission(torch.tanh(self.dense(context)))
+        return scores
+
+    def spell(self, batch: Batch) -> Tensor:
+        """What the characters say of each different word: both directions' last states, ``[W, 2·H]``."""
+        packed = pack_padded_sequence(
+            self.characters(batch.characters), batch.character_lengths, batch_first=True, enforce_sorted=False
+        )
+        _, state = self.spelling(packed)
+        h = state[0] if isinstance(state, tuple) else state
+        return torch.cat([h[0], h[1]], -1)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Mean over sentences of the negative log-likelihood a word."""
+        likelihood = self.crf.log_likelihood(self.emissions(batch), batch.tags, batch.mask)
+        return -(likelihood / batch.lengths).mean()
+
+    @torch.no_grad()
+    def tag(self, batch: Batch) -> list[list[str]]:
+        """The best tags of each sentence."""
+        best = self.crf.decode(self.emissions(batch), batch.mask).tolist()
+        lengths = batch.lengths.tolist()
+        names = self.codes.tags.words
+        return [[names[tag] for tag in row[:length]] for row, length in zip(best, lengths, strict=True)]
+
+    def load_vectors(self, vectors: Tensor) -> None:
+        """The word vectors to start from, ``[words, width]``."""
+        with torch.no_grad():
+            self.words.weight.copy_(vectors)
+
+
+def count(config: NERConfig, characters: int, tags: int) -> int:
+    """Parameters as the paper counts them: without the word vectors."""
+    units = [
+        make_unit(config.unit, config.char_width, config.char_hidden, bidirectional=True, device="meta"),
+        make_unit(
+            config.unit,
+            config.word_width + 2 * config.char_hidden,
+            config.hidden,
+            bidirectional=True,
+            device="meta",
+        ),
+    ]
+    total = characters * config.char_width + sum(p.numel() for unit in units for p in unit.parameters())
+    total += (2 * config.hidden + 1) * config.dense + (config.dense + 1) * tags
+    return total + tags * tags + 2 * tags

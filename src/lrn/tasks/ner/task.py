@@ -1,0 +1,78 @@
+"""Training a tagger: Adam on batches of sentences of like length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from lrn.tasks.ner.config import NERConfig
+from lrn.tasks.ner.data import Batch, Codes, Dataset, Sentence, batches, encode
+from lrn.tasks.ner.model import Tagger
+from lrn.tasks.ner.score import Score, score
+from lrn.training.trainee import Step, Trainee
+
+
+class NERTrainee(Trainee):
+    """The tagger on a data set."""
+
+    task = "ner"
+    config: NERConfig
+
+    def __init__(self, config: NERConfig, dataset: Dataset, codes: Codes, word_width: int) -> None:
+        super().__init__(config)
+        torch.manual_seed(config.seed)
+        self.tagger = Tagger(config, codes, word_width)
+        self.dataset = dataset
+        self.lengths = [len(sentence.words) for sentence in dataset.train]
+        self.last_f1 = 0.0
+
+    @property
+    def model(self) -> Tagger:
+        return self.tagger
+
+    def plan(self, epoch: int) -> list[list[int]]:
+        return batches(self.lengths, self.config.batch_size, seed=self.config.seed, epoch=epoch)
+
+    def make_optimizer(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.model.parameters(), self.config.lr)
+
+    def _share(self, numbers: list[int]) -> list[Sentence]:
+        """The sentences of a batch that are this process's."""
+        mine = numbers[self.global_rank :: self.trainer.world_size]
+        return [self.dataset.train[number] for number in mine]
+
+    def learn(self, step: Step) -> tuple[float, int]:
+        sentences = self._share(step.work)
+        optimizer: Any = self.optimizers()
+        batch = encode([s.words for s in sentences], self.model.codes, [s.tags for s in sentences])
+        loss = self.model.loss(batch)
+        # processes average their gradients; with a batch that does not divide equally, by sentences
+        share = len(sentences) * self.trainer.world_size / len(step.work)
+        self.manual_backward(loss * share)
+        self.take_step(optimizer, self.config.lr)
+        return loss.item(), int(batch.lengths.sum()) * self.trainer.world_size
+
+    def validate(self) -> dict[str, float]:
+        scores = evaluate(self.model, self.dataset.valid)
+        return {"loss": 100 - scores["all"].f1, "f1": scores["all"].f1}
+
+
+def tag_all(model: Tagger, sentences: list[Sentence], size: int = 64) -> list[list[str]]:
+    """Tags of all sentences, in their order; run in batches of like length."""
+    order = sorted(range(len(sentences)), key=lambda n: len(sentences[n].words))
+    tags: list[list[str]] = [[] for _ in sentences]
+    training = model.training
+    model.eval()
+    for start in range(0, len(order), size):
+        part = order[start : start + size]
+        batch: Batch = encode([sentences[n].words for n in part], model.codes)
+        for number, row in zip(part, model.tag(batch), strict=True):
+            tags[number] = row
+    model.train(training)
+    return tags
+
+
+def evaluate(model: Tagger, sentences: list[Sentence]) -> dict[str, Score]:
+    """Scores by type, and of all."""
+    return score([s.tags for s in sentences], tag_all(model, sentences))

@@ -1,0 +1,153 @@
+"""Going on with a text, and scoring texts."""
+
+import math
+
+import pytest
+import torch
+from helpers import says
+from tasks.lm.cases import WORDS, model
+
+from lrn.tasks.lm.evaluate import mean_loss
+from lrn.tasks.lm.predict import continue_text, score_file
+from lrn.text.vocabulary import Vocabulary
+
+PROMPT = [3, 1, 4]
+
+
+def likeliest(made, prompt, words, banned=()):
+    """By running the model over the whole text again for every word."""
+    all_words = list(prompt)
+    for _ in range(words):
+        features, _ = made(torch.tensor(all_words).unsqueeze(1))
+        scores = made.log_probabilities(features)[-1, 0]
+        scores[list(banned)] = -math.inf
+        all_words.append(int(scores.argmax()))
+    return all_words[len(prompt) :]
+
+
+def drawn(made=None, prompt=PROMPT, words=20, **options):
+    return list(continue_text(made or model(), prompt, words=words, **options))
+
+
+@pytest.mark.parametrize("unit", ["lrn", "lstm"])
+@pytest.mark.parametrize("options", [{"temperature": 0}, {"top_k": 1}, {"temperature": 1e-300}])
+def test_likeliest(unit, options):
+    made = model(unit=unit, experts=2).float()
+    with torch.no_grad():
+        assert drawn(made, **options) == likeliest(made, PROMPT, 20)
+
+
+def test_same_seed_same_text():
+    assert drawn(seed=5) == drawn(seed=5)
+    assert drawn(seed=5) != drawn(seed=6)
+
+
+def test_the_seed_is_its_own():
+    made = model()
+    state = torch.get_rng_state()
+    drawn(made)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def without_memory():
+    """A model whose prediction is the same whatever it has read, and that prediction."""
+    made = model()
+    for parameter in made.layers.parameters():
+        torch.nn.init.zeros_(parameter)
+    with torch.no_grad():
+        return made, made.log_probabilities(made(torch.tensor([[0]]))[0])[0, 0].exp()
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_drawn_as_often_as_likely(temperature):
+    made, likely = without_memory()
+    expected = likely ** (1 / temperature) / (likely ** (1 / temperature)).sum()
+    words = torch.tensor(drawn(made, words=2000, temperature=temperature))
+    share = torch.bincount(words, minlength=WORDS) / 2000
+    assert (share - expected).abs().max() < 4 * math.sqrt(0.25 / 2000)
+
+
+def test_top_k_draws_from_the_likeliest():
+    made, likely = without_memory()
+    allowed = set(likely.topk(3).indices.tolist())
+    assert set(drawn(made, words=200, top_k=3, temperature=5.0)) == allowed
+
+
+def test_top_k_beyond_the_vocabulary():
+    assert drawn(top_k=1000) == drawn()
+
+
+def test_top_k_of_equals():
+    """Where all words are equally likely, it is k still that are drawn from."""
+    made = model()
+    for parameter in made.parameters():
+        torch.nn.init.zeros_(parameter)
+    assert len(set(drawn(made, words=50, top_k=2))) == 2
+
+
+@pytest.mark.parametrize("options", [{"temperature": 0}, {"top_k": 2}, {"temperature": 100.0}, {"top_k": 1}])
+def test_banned_words_are_not_written(options):
+    made = model()
+    free = drawn(made, words=100, **options)
+    assert free[0] not in drawn(made, words=100, banned=(free[0],), **options)
+
+
+def test_leaves_the_caller_alone_between_words():
+    """Neither gradients nor the model's mode change while a text is under way."""
+    made = model(drop_output=0.5).train()
+    words = continue_text(made, PROMPT, words=3)
+    next(words)
+    assert torch.is_grad_enabled()
+    assert made.training
+    assert drawn(made) == drawn(model())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"temperature": -1.0}, "temperature"),
+        ({"temperature": math.nan}, "temperature"),
+        ({"temperature": math.inf}, "temperature"),
+        ({"top_k": -1}, "top_k"),
+        ({"words": -1}, "words"),
+        ({"prompt": []}, "prompt"),
+    ],
+)
+def test_bad_values(options, said):
+    """At once, not when the first word is asked for."""
+    with pytest.raises(ValueError, match=said):
+        continue_text(model(), **{"prompt": PROMPT, "words": 3} | options)
+
+
+def test_no_words():
+    assert drawn(words=0) == []
+
+
+# Scoring ---------------------------------------------------------------------------------------------
+
+VOCABULARY = Vocabulary(["<eos>", *(f"w{n}" for n in range(WORDS - 1))])
+
+
+def test_score_file(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("w0 w3 w4\n\nw1 w1 w2\n")
+    stream = torch.tensor([1, 4, 5, 0, 0, 2, 2, 3, 0])
+    words, perplexity = score_file(model(), VOCABULARY, path)
+    assert words == 8
+    assert perplexity == pytest.approx(math.exp(mean_loss(model(), stream, 1)), rel=1e-12)
+
+
+def test_score_unknown_words(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("w0 w3\nw1 new\n")
+    with pytest.raises(ValueError, match=says("text.txt", "line 2", "'new'", "<unk>")):
+        score_file(model(), VOCABULARY, path)
+    known = Vocabulary(["<eos>", *VOCABULARY.words[1:-1], "<unk>"])
+    stream = torch.tensor([1, 4, 0, 2, WORDS - 1, 0])
+    _, perplexity = score_file(model(), known, path)
+    assert perplexity == pytest.approx(math.exp(mean_loss(model(), stream, 1)), rel=1e-12)
+
+
+def test_score_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=says("nothing.txt")):
+        score_file(model(), VOCABULARY, tmp_path / "nothing.txt")

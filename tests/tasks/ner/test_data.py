@@ -1,0 +1,152 @@
+"""Reading column files of every kind, numbering words, and cutting batches."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from lrn.tasks.ner import generator
+from lrn.tasks.ner.data import Codes, Sentence, batches, encode, read_builtin, read_conll, read_folder
+
+FOUR = """-DOCSTART- -X- -X- O
+
+EU NNP I-NP I-ORG
+rejects VBZ I-VP O
+German JJ I-NP I-MISC
+call NN I-NP O
+
+Peter NNP I-NP I-PER
+Blackburn NNP I-NP I-PER
+"""
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_four_columns_in_iob1(tmp_path):
+    first, second = read_conll(write(tmp_path, "eng.train", FOUR))
+    assert first == Sentence(("EU", "rejects", "German", "call"), ("B-ORG", "O", "B-MISC", "O"))
+    assert second == Sentence(("Peter", "Blackburn"), ("B-PER", "I-PER"))
+
+
+@pytest.mark.parametrize("tags", ["I-PER I-PER O", "B-PER I-PER O", "B-PER E-PER O"])
+def test_two_columns_in_any_scheme(tags, tmp_path):
+    text = "\r\n".join(f"{w}\t{t}" for w, t in zip(("Anna", "Falk", "ran"), tags.split(), strict=True))
+    (sentence,) = read_conll(write(tmp_path, "train.txt", text))
+    assert sentence.tags == ("B-PER", "I-PER", "O")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a O\nb X O\n", "line 2: expected 2 columns like the lines before, got 3"),
+        ("a\n", "line 1: expected a word and a tag"),
+        ("a O\n\nb PER\n", "line 3: 'PER' is not a tag"),
+        (b"a O\n\xff O\n", "line 2: not UTF-8"),
+        ("\n\n", "empty"),
+    ],
+)
+def test_files_that_are_wrong(text, said, tmp_path):
+    path = write(tmp_path, "train.txt", text)
+    with pytest.raises(ValueError, match=said) as error:
+        read_conll(path)
+    assert "train.txt" in str(error.value)
+
+
+def test_folders(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        read_folder(tmp_path / "absent")
+    write(tmp_path, "eng.train", FOUR)
+    with pytest.raises(FileNotFoundError, match=r"lacks eng\.testa and eng\.testb"):
+        read_folder(tmp_path)
+    write(tmp_path, "eng.testa", FOUR)
+    write(tmp_path, "eng.testb", FOUR)
+    about = read_folder(tmp_path).about
+    assert about["train"] == {"sentences": 2, "tokens": 6, "entities": 3}
+
+
+CONLL = Path(__file__).parents[4] / "shared" / "data" / "conll2003"
+
+
+def test_conll_2003(tmp_path):
+    import lzma
+
+    names = ("eng.train", "eng.testa", "eng.testb")
+    if not all((CONLL / f"{name}.xz").exists() for name in names):
+        pytest.skip("no CoNLL-2003 here")
+    for name in names:
+        write(tmp_path, name, lzma.decompress((CONLL / f"{name}.xz").read_bytes()))
+    about = read_folder(tmp_path).about
+    counts = [tuple(about[part].values()) for part in ("train", "valid", "test")]
+    assert counts == [(14041, 203621, 23499), (3250, 51362, 5942), (3453, 46435, 5648)]
+
+
+def test_codes():
+    codes = Codes.of([Sentence(("Anna", "ran"), ("B-PER", "O"))], ["falk", "ran"])
+    assert codes.words.words == ("<pad>", "anna", "ran", "falk", "<unk>")
+    assert codes.tags.words == ("<pad>", "O", "B-PER")
+    assert set("Anraflk") <= set(codes.characters.words)
+
+
+def test_codes_come_back(tmp_path):
+    codes = Codes.of([Sentence(("Anna", "ran"), ("B-PER", "O"))])
+    codes.save(tmp_path)
+    assert Codes.load(tmp_path) == codes
+
+
+def test_encode():
+    codes = Codes.of([Sentence(("Anna", "ran"), ("B-PER", "O"))])
+    batch = encode([["Anna", "ran", "anna"], ["ran"]], codes, [["B-PER", "O", "O"], ["O"]])
+    assert batch.words.tolist() == [[1, 2, 1], [2, 0, 0]]
+    assert batch.lengths.tolist() == [3, 1]
+    assert batch.mask.tolist() == [[True] * 3, [True, False, False]]
+    assert batch.tags.tolist() == [[2, 1, 1], [1, 0, 0]]
+    spelt = [
+        codes.characters.decode(row[:n]) for row, n in zip(batch.characters.tolist(), [4, 3, 4], strict=True)
+    ]
+    assert ["".join(word) for word in spelt][:2] == ["Anna", "ran"]
+    assert batch.spellings.tolist() == [[0, 1, 2], [1, 0, 0]]
+    unknown = encode([["Zoe"]], codes)
+    assert unknown.words.tolist() == [[len(codes.words) - 1]]
+
+
+def test_batches_cover_everything_once_and_are_of_like_length():
+    draw = random.Random(1)
+    lengths = [draw.randint(1, 50) for _ in range(333)]
+    cut = batches(lengths, 16, seed=1, epoch=0)
+    assert sorted(n for batch in cut for n in batch) == list(range(333))
+    assert all(max(lengths[n] for n in b) - min(lengths[n] for n in b) <= 6 for b in cut)
+    assert batches(lengths, 16, seed=1, epoch=0) == cut
+    assert batches(lengths, 16, seed=1, epoch=1) != cut
+    assert batches(lengths, 16, seed=2, epoch=0) != cut
+
+
+def test_generated_sentences():
+    once = list(generator.sentences(200, part="train", seed=1))
+    assert once == list(generator.sentences(200, part="train", seed=1))
+    assert once != list(generator.sentences(200, part="train", seed=2))
+    assert all(len(words) == len(tags) for words, tags in once)
+    with pytest.raises(ValueError, match="part"):
+        next(generator.sentences(1, part="dev"))
+
+
+def test_held_out_names_and_templates_are_not_in_training():
+    data = read_builtin(3000)
+    known = {word for s in data.train for word, tag in zip(s.words, s.tags, strict=True) if tag != "O"}
+    shared = set(generator.SHARED) | set(generator.SUFFIXES) | set(generator.EVENTS)
+    names = {word for s in data.test for word, tag in zip(s.words, s.tags, strict=True) if tag != "O"}
+    assert not (names & known) - shared
+    assert not set(generator.TRAIN_TEMPLATES) & set(generator.HELD_OUT_TEMPLATES)
+
+
+def test_only_surroundings_tell_shared_names_apart():
+    kinds = {}
+    for words, tags in generator.sentences(3000):
+        for word, tag in zip(words, tags, strict=True):
+            if word in generator.SHARED:
+                kinds.setdefault(word, set()).add(tag[2:])
+    assert all({"PER", "LOC", "ORG"} <= found for found in kinds.values())
+    assert len(kinds) == len(generator.SHARED)

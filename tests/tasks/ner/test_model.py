@@ -1,0 +1,82 @@
+"""The tagger: padding and packing do not matter, counts are the paper's, and it can learn."""
+
+import pytest
+import torch
+
+from lrn.tasks.ner.config import NERConfig
+from lrn.tasks.ner.data import Codes, encode, read_builtin
+from lrn.tasks.ner.model import Tagger, count
+from lrn.tasks.ner.task import evaluate, tag_all
+from lrn.units import UNITS
+
+SMALL = {"word_width": 10, "char_width": 6, "char_hidden": 5, "hidden": 8, "dense": 8}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return read_builtin(60)
+
+
+def tagger(data, unit="lrn", **settings):
+    torch.manual_seed(1)
+    return Tagger(NERConfig(unit=unit, **SMALL | settings), Codes.of(data.train))
+
+
+@pytest.mark.parametrize(
+    ("unit", "exact"), [("lstm", 245155), ("gru", 192405), ("atr", 87155), ("sru", 160655), ("lrn", 128655)]
+)
+def test_counts_of_the_paper(unit, exact):
+    assert count(NERConfig(unit=unit), characters=517, tags=10) == exact
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_count_is_that_of_the_model(unit, data):
+    model = tagger(data, unit)
+    without_words = sum(p.numel() for p in model.parameters()) - model.words.weight.numel()
+    assert without_words == count(
+        NERConfig(unit=unit, **SMALL), len(model.codes.characters), len(model.codes.tags)
+    )
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_sentence_alone_and_among_others(unit, data):
+    """Emissions of a word do not depend on what else is in the batch."""
+    model = tagger(data, unit).eval().double()
+    sentences = [s.words for s in data.train[:5]]
+    together = model.emissions(encode(sentences, model.codes))
+    for row, words in enumerate(sentences):
+        alone = model.emissions(encode([words], model.codes))
+        torch.testing.assert_close(together[row, : len(words)], alone[0], rtol=1e-10, atol=1e-10)
+
+
+def test_constrained_tags_are_always_valid(data):
+    model = tagger(data, constrain=True).eval()
+    for tags in tag_all(model, data.test):
+        for before, tag in zip(["O", *tags], tags, strict=False):
+            assert tag != "<pad>"
+            assert not tag.startswith("I-") or before[2:] == tag[2:]
+
+
+def test_dropped_words_are_unknown_ones(data):
+    model = tagger(data, drop_words=0.999, dropout=0.0)
+    batch = encode([s.words for s in data.train[:4]], model.codes)
+    unknown = encode([["§§"] * len(s.words) for s in data.train[:4]], model.codes)
+    model.spell = lambda batch: torch.zeros(100, 10)
+    torch.manual_seed(3)
+    dropped = model.emissions(batch)
+    torch.testing.assert_close(dropped, model.eval().emissions(unknown))
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_overfits_fifty_sentences(unit, data):
+    model = tagger(data, unit, dropout=0.0, word_width=24, hidden=24, char_hidden=12)
+    sentences = data.train[:50]
+    optimizer = torch.optim.Adam(model.parameters(), 0.02)
+    batch = encode([s.words for s in sentences], model.codes, [s.tags for s in sentences])
+    for step in range(200):
+        optimizer.zero_grad()
+        model.loss(batch).backward()
+        optimizer.step()
+        if step % 10 == 9 and evaluate(model, sentences)["all"].f1 == 100:
+            break
+    assert evaluate(model, sentences)["all"].f1 == 100

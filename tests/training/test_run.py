@@ -1,0 +1,167 @@
+"""The run folder: never lost by mistake, complete or not a run."""
+
+import json
+import os
+from dataclasses import dataclass, field
+
+import pytest
+
+from lrn.tasks.lm.config import LMConfig
+from lrn.training.config import TrainConfig, from_dict
+from lrn.training.run import Run
+
+
+def make(folder, **settings):
+    return Run.create("lm", LMConfig(out=str(folder), **settings), {"data": {"source": "none"}})
+
+
+def test_what_it_holds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = make(tmp_path / "a" / "b", unit="sru", data="text", overwrite=True)
+    again = Run.open(tmp_path / "a" / "b")
+    assert (again.task, again.config) == ("lm", run.config)
+    config = from_dict(LMConfig, again.config)
+    assert config.unit == "sru"
+    assert config.data == str(tmp_path / "text"), "found from anywhere"
+    assert config.out is None, "it may be moved"
+    assert not config.overwrite
+    about = again.about()
+    assert about["data"] == {"source": "none"}
+    assert {"python", "torch", "lightning", "lrn"} <= about["versions"].keys()
+    assert about["command"]
+
+
+def test_where_it_is_by_default(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = Run.create("lm", LMConfig(unit="gru", seed=3), {})
+    assert run.folder.resolve() == tmp_path / "runs" / "lm-gru-quick-3"
+
+
+def test_an_empty_folder_will_do(tmp_path):
+    make(tmp_path)
+
+
+def test_never_overwritten(tmp_path):
+    make(tmp_path / "run", seed=1)
+    (tmp_path / "run" / "best.ckpt").write_text("precious")
+    with pytest.raises(ValueError, match=r"exists.*--resume .*run; .*--overwrite.*--out"):
+        make(tmp_path / "run", seed=2)
+    assert Run.open(tmp_path / "run").config["seed"] == 1
+    assert Run.open(tmp_path / "run").best.read_text() == "precious"
+
+
+def test_overwritten_when_told(tmp_path):
+    make(tmp_path / "run", seed=1)
+    (tmp_path / "run" / "best.ckpt").write_text("old")
+    make(tmp_path / "run", seed=2, overwrite=True)
+    assert Run.open(tmp_path / "run").config["seed"] == 2
+    assert not Run.open(tmp_path / "run").best.exists()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"thesis.txt": "years of work"},
+        {
+            "config.json": '{"architectures": ["BertModel"]}',
+            "model.safetensors": "a model of another program",
+        },
+        {"config.json": '{"task": "lm"}', "model.safetensors": "another program with tasks"},
+        {"config.json": "not JSON", "about.json": "{}"},
+        {"about.json": "{}", "vocabulary.json": "{}"},
+    ],
+)
+def test_overwrite_spares_what_is_not_a_run(files, tmp_path):
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match="is not a run folder; --overwrite does not touch it"):
+        make(tmp_path, overwrite=True)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == files
+
+
+def test_a_file_in_its_place(tmp_path):
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(ValueError, match="is a file; --out must name a folder"):
+        make(tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run").read_text() == "mine"
+
+
+def test_it_is_a_run_only_when_it_is_complete(tmp_path):
+    def begin(run):
+        assert not (run.folder / "config.json").exists()
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        Run.create("lm", LMConfig(out=str(tmp_path / "run")), {}, begin)
+    with pytest.raises(ValueError, match="is not a run folder"):
+        Run.open(tmp_path / "run")
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no run folder"):
+        Run.open(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", r"config\.json is damaged"),
+        ("[]", "does not name a task"),
+        ("{}", "does not name a task"),
+        ('{"task": 3}', "does not name a task"),
+    ],
+)
+def test_damaged_settings(content, says, tmp_path):
+    make(tmp_path)
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ValueError, match=says):
+        Run.open(tmp_path)
+
+
+def test_unknown_settings():
+    with pytest.raises(ValueError, match="this version does not know: speed, width"):
+        from_dict(TrainConfig, {"unit": "lrn", "width": 3, "speed": 4})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("epochs", "3"),
+        ("epochs", 1.5),
+        ("epochs", None),
+        ("lr", "x"),
+        ("unit", 3),
+        ("overwrite", 1),
+        ("data", 3),
+    ],
+)
+def test_settings_of_another_kind(name, value):
+    with pytest.raises(ValueError, match=rf"config\.json is damaged: {name} cannot be"):
+        from_dict(TrainConfig, {name: value})
+
+
+def test_lists_are_left_to_the_task():
+    @dataclass
+    class WithList(TrainConfig):
+        parts: list[str] = field(default_factory=list)
+
+    assert from_dict(WithList, {"parts": ["train"]}).parts == ["train"]
+
+
+def test_whole_numbers_are_numbers():
+    assert from_dict(TrainConfig, {"lr": 1}).lr == 1
+
+
+def test_metrics_are_added_to(tmp_path):
+    run = make(tmp_path)
+    run.add_metrics(a=1, b=2)
+    run.add_metrics(b=3)
+    assert json.loads((tmp_path / "metrics.json").read_text()) == {"a": 1, "b": 3}
+
+
+def test_remains_of_a_killed_process(tmp_path):
+    run = make(tmp_path)
+    (tmp_path / f".last.ckpt.{os.getpid()}.part").write_text("half")
+    before = {path for path in tmp_path.iterdir() if path.suffix != ".part"}
+    run.clean()
+    assert {*tmp_path.iterdir()} == before
