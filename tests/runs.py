@@ -41,7 +41,7 @@ TINY = flags(
 NO_DROPOUT = flags(drop_input=0, drop_hidden=0, drop_output=0)
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["runs", "lrn.cli", "lrn.tasks.lm.jobs", "lrn.training.command"])
+PROCESSES.set_forkserver_preload(["runs", "lrn.cli", "lrn.tasks.lm.jobs", "lrn.commands"])
 
 
 def write_text(folder: Path, *, words: int = 30, seed: int = 0) -> Path:

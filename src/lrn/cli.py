@@ -176,15 +176,14 @@ def _shape(text: str) -> tuple[int, int, int]:
 
 def train(words: list[str]) -> int:
     """Train a task's model, or go on with a run that was interrupted."""
-    from lrn import tasks
-    from lrn.training import command
+    from lrn import commands, tasks
 
     if "--resume" in words or any(word.startswith("--resume=") for word in words):
         parser = _parser("train --resume RUN", "Go on with an interrupted run, to the same result.")
         parser.add_argument("--resume", metavar="RUN", required=True, help="the run folder")
         parser.add_argument("--data", help="where the data is now, if it has moved")
         values = _read(parser, words)
-        return command.resume(values["resume"], values["data"])
+        return commands.resume(values["resume"], values["data"])
     if not words or words[0].startswith("-"):
         print("usage: lrn train TASK [settings], or lrn train --resume RUN\n")
         print(f"tasks: {', '.join(tasks.NAMES)}\n`lrn train TASK --help` explains a task's settings.")
@@ -194,24 +193,24 @@ def train(words: list[str]) -> int:
     parser = _parser(f"train {name}", settings.Config.__doc__.partition("\n")[0])
     parser.add_argument("--config", action="config", help="a YAML file with settings")
     parser.add_class_arguments(settings.Config, None)
-    parser.set_defaults(command.preset(settings, rest))
-    values = _read(parser, command.config_first(rest))
+    parser.set_defaults(commands.preset(settings, rest))
+    values = _read(parser, commands.config_first(rest))
     values.pop("config")
-    return command.train(name, settings.Config(**values))
+    return commands.train(name, settings.Config(**values))
 
 
 def evaluate(words: list[str]) -> int:
     """Figures of a trained model."""
-    from lrn.training import command
+    from lrn import commands
 
-    return command.evaluate(*_of_run("evaluate", "EvaluateConfig", words))
+    return commands.evaluate(*_of_run("evaluate", "EvaluateConfig", words))
 
 
 def predict(words: list[str]) -> int:
     """Use a trained model."""
-    from lrn.training import command
+    from lrn import commands
 
-    return command.predict(*_of_run("predict", "PredictConfig", words))
+    return commands.predict(*_of_run("predict", "PredictConfig", words))
 
 
 def _of_run(command: str, kind: str, words: list[str]) -> tuple[Any, Any]:
@@ -240,9 +239,9 @@ def params(words: list[str]) -> int:
     parser = _parser("params", "Exact parameter counts of every unit in the paper's settings.")
     parser.add_argument("task", nargs="?", help=f"one of {', '.join(tasks.NAMES)}; all if there is none")
     values = _read(parser, words)
-    from lrn.training import command
+    from lrn import commands
 
-    return command.params([values["task"]] if values["task"] else list(tasks.NAMES))
+    return commands.params([values["task"]] if values["task"] else list(tasks.NAMES))
 
 
 def export(words: list[str]) -> int:
@@ -251,9 +250,9 @@ def export(words: list[str]) -> int:
     parser.add_argument("run", help="the run folder")
     parser.add_argument("file", help="the file to write; it must not exist")
     values = _read(parser, words)
-    from lrn.training import command
+    from lrn import commands
 
-    return command.export(values["run"], values["file"])
+    return commands.export(values["run"], values["file"])
 
 
 def import_(words: list[str]) -> int:
@@ -263,9 +262,9 @@ def import_(words: list[str]) -> int:
     parser.add_argument("file", help="the file to read")
     parser.add_argument("--overwrite", action="store_true", help="replace the best weights that are there")
     values = _read(parser, words)
-    from lrn.training import command
+    from lrn import commands
 
-    return command.import_(values["run"], values["file"], values["overwrite"])
+    return commands.import_(values["run"], values["file"], values["overwrite"])
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {

@@ -3,9 +3,8 @@
 import pytest
 import yaml
 
-from lrn import cli
+from lrn import cli, commands
 from lrn.tasks.lm.config import PRESETS, LMConfig
-from lrn.training import command
 from lrn.training.config import TrainConfig
 
 
@@ -65,7 +64,7 @@ def test_presets_are_valid(preset):
 def settings(monkeypatch, tmp_path):
     """The settings that words, and a YAML file in place of ``FILE``, come to."""
     seen = []
-    monkeypatch.setattr(command, "train", lambda name, config: seen.append(config) or 0)
+    monkeypatch.setattr(commands, "train", lambda name, config: seen.append(config) or 0)
 
     def read(*words, file=None):
         path = tmp_path / "my.yaml"

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 from torch import Tensor
 
-from lrn.report.paper import LM_PARAMETERS
 from lrn.tasks.lm.config import PRESETS, EvaluateConfig, LMConfig, PredictConfig
 from lrn.tasks.lm.data import Corpus, read_builtin, read_folder
 from lrn.tasks.lm.evaluate import Dynamic, dynamic_loss, gradient_statistics, mean_loss
@@ -207,21 +206,13 @@ def predict(run: Run, options: PredictConfig, console: Console) -> None:
     print()
 
 
-def parameters() -> list[dict[str, Any]]:
-    """Exact counts of every unit in the paper's settings, beside what the paper prints."""
-    rows = []
-    for preset, words in WORDS.items():
-        for unit in UNITS:
-            exact = count(LMConfig(**PRESETS[preset] | {"unit": unit}), words)
-            rows.append(
-                {
-                    "preset": preset,
-                    "unit": unit,
-                    "parameters": exact,
-                    "paper": LM_PARAMETERS.get(preset, {}).get(unit, ""),
-                }
-            )
-    return rows
+def parameters() -> list[tuple[str, str, int]]:
+    """Preset, unit and exact count of the paper's settings."""
+    return [
+        (preset, unit, count(LMConfig(**PRESETS[preset] | {"unit": unit}), words))
+        for preset, words in WORDS.items()
+        for unit in UNITS
+    ]
 
 
 PARAMETERS_NOTE = (

@@ -15,7 +15,6 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 from torch import Tensor
 
-from lrn.report.paper import NER_PARAMETERS
 from lrn.tasks.ner.config import PRESETS, EvaluateConfig, NERConfig, PredictConfig
 from lrn.tasks.ner.data import Codes, Dataset, encode, read_builtin, read_folder
 from lrn.tasks.ner.model import Tagger, count
@@ -25,7 +24,7 @@ from lrn.tasks.ner.task import NERTrainee
 from lrn.tasks.ner.task import evaluate as scores_of
 from lrn.text.vectors import read_vectors
 from lrn.training import checkpoint
-from lrn.training.config import from_dict
+from lrn.training.config import UNITS, from_dict
 from lrn.training.fit import figures_of
 from lrn.training.run import Run
 from lrn.training.trainee import load_weights
@@ -232,20 +231,10 @@ def _coloured(words: list[str], tags: Iterable[str]) -> Text:
     return text
 
 
-def parameters() -> list[dict[str, Any]]:
-    """Exact counts of every unit in the paper's setting, beside what the paper prints."""
-    rows = []
-    for unit in ("lstm", "gru", "atr", "sru", "lrn", "olrn", "glrn", "elrn"):
-        config = NERConfig(**PRESETS["paper"] | {"unit": unit})
-        rows.append(
-            {
-                "preset": "paper",
-                "unit": unit,
-                "parameters": count(config, CHARACTERS, TAGS),
-                "paper": NER_PARAMETERS.get(unit, ""),
-            }
-        )
-    return rows
+def parameters() -> list[tuple[str, str, int]]:
+    """Preset, unit and exact count of the paper's setting."""
+    configs = [NERConfig(**PRESETS["paper"] | {"unit": unit}) for unit in UNITS]
+    return [("paper", config.unit, count(config, CHARACTERS, TAGS)) for config in configs]
 
 
 PARAMETERS_NOTE = (

@@ -131,18 +131,20 @@ def predict(run: Run, options: Any) -> int:
 
 
 def params(names: list[str]) -> int:
+    """Exact counts beside what the paper prints."""
     from rich.console import Console
     from rich.table import Table
 
+    from lrn.report.paper import PARAMETERS
+
+    console = Console()
     for name in names:
         jobs = tasks.jobs(name)
-        table = Table(title=f"{name}: parameters")
-        rows = jobs.parameters()
-        for column in rows[0]:
-            table.add_column(column, justify="right" if column in ("parameters", "paper") else "left")
-        for row in rows:
-            table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
-        console = Console()
+        table = Table("preset", "unit", title=f"{name}: parameters")
+        table.add_column("parameters", justify="right")
+        table.add_column("paper", justify="right")
+        for preset, unit, exact in jobs.parameters():
+            table.add_row(preset, unit, f"{exact:,}", PARAMETERS[name].get(preset, {}).get(unit, ""))
         console.print(table)
         console.print(jobs.PARAMETERS_NOTE, highlight=False)
     return 0
