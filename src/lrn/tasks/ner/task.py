@@ -35,7 +35,8 @@ class NERTrainee(Trainee):
         return batches(self.lengths, self.config.batch_size, seed=self.config.seed, epoch=epoch)
 
     def make_optimizer(self) -> torch.optim.Optimizer:
-        return torch.optim.Adam(self.model.parameters(), self.config.lr)
+        # fused: the table of word vectors is large, and all of its moments decay at every step
+        return torch.optim.Adam(self.model.parameters(), self.config.lr, fused=True)
 
     def _share(self, numbers: list[int]) -> list[Sentence]:
         """The sentences of a batch that are this process's."""
