@@ -397,6 +397,37 @@ class ElementwiseUnit(Unit):
             self.cell, x, weight, bias, state, self._vectors(layer), rows, self._direction
         )
 
+    def step(self, input: Tensor, state: UserState | None = None) -> tuple[Tensor, UserState]:
+        if not self._steps_directly(input, state):
+            return super().step(input, state)
+        assert isinstance(state, Tensor)
+        weight, bias = self._joined("weight_ih", 0), self._joined("bias_ih", 0) if self.bias else None
+        rows = Rows(input.shape[0])
+        h, final = recurrence.layer(self.cell, input[None], weight, bias, state[None], None, rows)
+        return h[0], final[0]
+
+    step.__doc__ = Unit.step.__doc__
+
+    def _steps_directly(self, input: Tensor, state: UserState | None) -> bool:
+        """Whether this is the usual step of a stream: a batch and its state, of the right shapes, one layer.
+
+        A step is so short that the way through all layers, layouts and checks would be a seventh of it.
+        """
+        return (
+            type(input) is Tensor
+            and type(state) is Tensor
+            and self.num_layers == 1
+            and self.parts == 1
+            and not self.lstm_state
+            and self.norm is None
+            and not self.bidirectional
+            and input.dim() == 2
+            and input.shape[1] == self.input_size
+            and state.shape == (1, input.shape[0], self.hidden_size)
+            and state.dtype == input.dtype == self._first_weight.dtype
+            and not (self._forward_hooks or self._forward_pre_hooks)
+        )
+
     def _recur(self, layer: int, projected: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         x = projected.view(*projected.shape[:-1], self.directions, self.gates, self.hidden_size)
         return recurrence.scan(self.cell, x, state, self._vectors(layer), rows, self._direction)
