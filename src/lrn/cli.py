@@ -30,6 +30,7 @@ lrn: lightweight recurrent networks for PyTorch
   lrn evaluate RUN     figures of a trained model
   lrn predict RUN      use a trained model
   lrn params [TASK]    parameter counts of every unit beside the paper's
+  lrn doctor           what is installed, and whether the engine computes what it should
   lrn export RUN FILE  weights as safetensors; lrn import RUN FILE brings them back
 
 `lrn COMMAND --help` explains a command."""
@@ -163,6 +164,16 @@ def bench(words: list[str]) -> int:
     return 0
 
 
+def doctor(words: list[str]) -> int:
+    """What is installed, and a check of the engine."""
+    parser = _parser("doctor", "Say what is installed, and check the C++ engine against the definition.")
+    parser.add_argument("--seconds", type=float, default=5.0, help="for the check")
+    values = _read(parser, words)
+    from lrn import doctor
+
+    return doctor.run(values["seconds"])
+
+
 def _shape(text: str) -> tuple[int, int, int]:
     parts = text.split(",")
     if len(parts) != 3 or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
@@ -274,6 +285,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evaluate": evaluate,
     "predict": predict,
     "params": params,
+    "doctor": doctor,
     "export": export,
     "import": import_,
 }

@@ -1,0 +1,97 @@
+"""``lrn doctor``: what is installed, which engines work, and whether the fast one computes what it should."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import time
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+import lrn
+from lrn.recurrence import dispatch
+from lrn.units import UNITS, make_unit
+
+# package: what it is for
+PACKAGES = {
+    "torch": "everything",
+    "rich": "tables and progress",
+    "lightning": "lrn train",
+    "jsonargparse": "the command line",
+    "safetensors": "lrn export, lrn import",
+    "matplotlib": "pictures",
+    "sru": "a peer in lrn bench",
+    "tensorboard": "a second log of trainings",
+}
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6}
+
+
+def report() -> Iterator[str]:
+    """Lines about this installation."""
+    system = f"{platform.system()} {platform.machine()}"
+    yield f"lrn {lrn.__version__}, Python {platform.python_version()}, {system}"
+    for package, use in PACKAGES.items():
+        try:
+            found = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found = "not installed"
+        yield f"  {package:14} {found:14} {use}"
+    yield f"engines: {', '.join(lrn.engines())}" + (f" (cpu: {dispatch.MISSING})" if dispatch.MISSING else "")
+    yield f"threads: {torch.get_num_threads()} of {os.cpu_count()} cores"
+    for name in ("LRN_ENGINE", "LRN_CPU", "OMP_NUM_THREADS"):
+        if name in os.environ:
+            yield f"environment: {name}={os.environ[name]}"
+
+
+def check(seconds: float = 5.0, seed: int = 1) -> tuple[int, float]:
+    """Run units on random problems with the C++ engine and by definition for a while.
+
+    Returns the number of problems and the largest difference, as a share of what is allowed; above 1
+    something is wrong with the engine.
+    """
+    draw = torch.Generator().manual_seed(seed)
+    worst, problems = 0.0, 0
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or not problems:
+        for name in UNITS:
+            for dtype, allowed in TOLERANCE.items():
+                steps, batch, hidden = (
+                    int(torch.randint(1, top, (1,), generator=draw)) for top in (40, 6, 70)
+                )
+                torch.manual_seed(int(torch.randint(1 << 30, (1,), generator=draw)))
+                unit = make_unit(name, 5, hidden, bidirectional=True, dtype=dtype)
+                x = torch.randn(steps, batch, 5, dtype=dtype)
+                ours, expected = _results(unit, x, "cpu"), _results(unit, x, "torch")
+                for a, b in zip(ours, expected, strict=True):
+                    scale = float(b.abs().max().clamp_min(1))
+                    worst = max(worst, float((a - b).abs().max()) / scale / allowed)
+                problems += 1
+    return problems, worst
+
+
+def _results(unit: torch.nn.Module, x: Tensor, engine: str) -> list[Tensor]:
+    """Output and all gradients."""
+    x = x.clone().requires_grad_()
+    with lrn.engine(engine):
+        output, _ = unit(x)
+    return [output.detach(), *torch.autograd.grad(output.sin().sum(), [x, *unit.parameters()])]
+
+
+def run(seconds: float) -> int:
+    """Print all of it; returns the exit code: 1 if the check fails."""
+    for line in report():
+        print(line)
+    if "cpu" not in lrn.engines():
+        print("self-check: nothing to check, everything runs by definition")
+        return 0
+    problems, worst = check(seconds)
+    good = worst <= 1
+    verdict = "agrees with" if good else "DISAGREES WITH"
+    print(
+        f"self-check: the cpu engine {verdict} the definition on {problems} problems "
+        f"(largest difference {worst:.2g} of what is allowed)"
+    )
+    return 0 if good else 1
