@@ -1,14 +1,18 @@
 """Parts that more than one task uses."""
 
+from lrn.nn.crf import CRF
 from lrn.nn.dropout import LockedDropout, RowDropout
+from lrn.nn.initial import glorot_fused
 from lrn.nn.softmax import MixtureOfSoftmaxes
 from lrn.nn.weight_drop import WeightDrop, drop_weights, one_mask
 
 __all__ = [
+    "CRF",
     "LockedDropout",
     "MixtureOfSoftmaxes",
     "RowDropout",
     "WeightDrop",
     "drop_weights",
+    "glorot_fused",
     "one_mask",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lrn.nn import LockedDropout, MixtureOfSoftmaxes, RowDropout, drop_weights, one_mask
+from lrn.nn import LockedDropout, MixtureOfSoftmaxes, RowDropout, drop_weights, glorot_fused, one_mask
 from lrn.tasks.lm.config import LMConfig
-from lrn.units import GRU, LSTM, make_unit
+from lrn.units import make_unit
 from lrn.units.unit import Unit
 
 State = list[Any]  # one layer's state each: a tensor, or a pair of them
@@ -45,7 +44,7 @@ class LanguageModel(nn.Module):
         self.layers = nn.ModuleList(make_unit(config.unit, n, m) for n, m in pairwise(widths))
         for layer in self.layers:
             assert isinstance(layer, Unit)
-            _initialise(layer)
+            glorot_fused(layer, vectors=1.0)
             if config.drop_weights:
                 drop_weights(layer, config.drop_weights)
         self.head = MixtureOfSoftmaxes(
@@ -78,32 +77,6 @@ class LanguageModel(nn.Module):
 
     def log_probabilities(self, features: Features) -> Tensor:
         return self.head(features.dropped, self.embedding.weight)  # type: ignore[no-any-return]
-
-
-def _initialise(unit: Unit) -> None:
-    """As in the paper's language models: Glorot on each fused matrix as a whole, SRU's vectors 1, biases 0.
-
-    LSTM and GRU have one matrix there for input and hidden state together, and GRU's candidate its own.
-    """
-    for name, parameter in unit.named_parameters():
-        if name.startswith("v_"):
-            nn.init.ones_(parameter)
-        elif parameter.dim() == 1:
-            nn.init.zeros_(parameter)
-        elif isinstance(unit, LSTM):
-            _glorot(parameter, unit.input_size + unit.hidden_size, 4 * unit.hidden_size)
-        elif isinstance(unit, GRU):
-            gates, candidate = parameter.split([2 * unit.hidden_size, unit.hidden_size])
-            _glorot(gates, unit.input_size + unit.hidden_size, 2 * unit.hidden_size)
-            _glorot(candidate, unit.input_size + unit.hidden_size, unit.hidden_size)
-        else:
-            nn.init.xavier_uniform_(parameter)
-
-
-def _glorot(matrix: Tensor, fan_in: int, fan_out: int) -> None:
-    bound = math.sqrt(6 / (fan_in + fan_out))
-    with torch.no_grad():
-        matrix.uniform_(-bound, bound)
 
 
 def regularisation(features: Features, ar: float, tar: float) -> Tensor:

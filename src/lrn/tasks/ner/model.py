@@ -6,11 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from lrn.nn.crf import CRF
+from lrn.nn import CRF, glorot_fused
 from lrn.tasks.ner.config import NERConfig
 from lrn.tasks.ner.data import Batch, Codes
 from lrn.tasks.ner.schemes import allowed_transitions
 from lrn.units import make_unit
+from lrn.units.unit import Unit
 
 
 class Tagger(nn.Module):
@@ -30,13 +31,11 @@ class Tagger(nn.Module):
         self.words = nn.Embedding(len(codes.words), word_width, padding_idx=0)
         self.characters = nn.Embedding(len(codes.characters), config.char_width, padding_idx=0)
         nn.init.uniform_(self.characters.weight, -0.05, 0.05)
-        self.spelling = make_unit(
-            config.unit, config.char_width, config.char_hidden, bidirectional=True, batch_first=True
-        )
+        self.spelling = _layer(config.unit, config.char_width, config.char_hidden)
         self.dropout = nn.Dropout(config.dropout)
         self.drop_words = config.drop_words
         inside = word_width + 2 * config.char_hidden
-        self.context = make_unit(config.unit, inside, config.hidden, bidirectional=True, batch_first=True)
+        self.context = _layer(config.unit, inside, config.hidden)
         self.dense = nn.Linear(2 * config.hidden, config.dense)
         tags = codes.tags.words
         self.emission = nn.Linear(config.dense, len(tags))
@@ -92,18 +91,22 @@ class Tagger(nn.Module):
             self.words.weight.copy_(vectors)
 
 
+def _layer(name: str, width: int, hidden: int) -> Unit:
+    """Both directions of a unit. In this task's released code ATR has no tanh, as in ATR's own paper."""
+    more = {"activation": "identity"} if name == "atr" else {}
+    unit = make_unit(name, width, hidden, bidirectional=True, batch_first=True, **more)
+    glorot_fused(unit)
+    return unit
+
+
 def count(config: NERConfig, characters: int, tags: int) -> int:
     """Parameters as the paper counts them: without the word vectors."""
-    units = [
-        make_unit(config.unit, config.char_width, config.char_hidden, bidirectional=True, device="meta"),
-        make_unit(
-            config.unit,
-            config.word_width + 2 * config.char_hidden,
-            config.hidden,
-            bidirectional=True,
-            device="meta",
-        ),
-    ]
+    with torch.device("meta"):
+        inside = config.word_width + 2 * config.char_hidden
+        units = [
+            _layer(config.unit, config.char_width, config.char_hidden),
+            _layer(config.unit, inside, config.hidden),
+        ]
     total = characters * config.char_width + sum(p.numel() for unit in units for p in unit.parameters())
     total += (2 * config.hidden + 1) * config.dense + (config.dense + 1) * tags
     return total + tags * tags + 2 * tags

@@ -36,7 +36,7 @@ class NERTrainee(Trainee):
 
     def make_optimizer(self) -> torch.optim.Optimizer:
         # fused: the table of word vectors is large, and all of its moments decay at every step
-        return torch.optim.Adam(self.model.parameters(), self.config.lr, fused=True)
+        return torch.optim.Adam(self.model.parameters(), self.config.lr, eps=1e-7, fused=True)
 
     def _share(self, numbers: list[int]) -> list[Sentence]:
         """The sentences of a batch that are this process's."""

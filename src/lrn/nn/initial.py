@@ -1,0 +1,47 @@
+"""First weights as the paper's code has them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from lrn.units import GRU, LSTM
+from lrn.units.unit import Unit
+
+
+def glorot_fused(unit: Unit, vectors: float | None = None) -> None:
+    """Glorot uniform on each fused matrix as a whole, biases 0.
+
+    In the paper's code LSTM and GRU have one matrix for input and hidden state together, and GRU's candidate
+    its own. SRU's vectors are all set to ``vectors``, or drawn by the rule for a single row if it is None.
+
+    >>> import lrn
+    >>> unit = lrn.LRN(3, 4)
+    >>> glorot_fused(unit)
+    >>> bool((unit.bias_ih_l0 == 0).all())
+    True
+    """
+    inside, hidden = unit.input_size + unit.hidden_size, unit.hidden_size
+    for name, parameter in unit.named_parameters():
+        if name.startswith("v_"):
+            bound = math.sqrt(3 / math.sqrt(hidden))
+            low, high = (-bound, bound) if vectors is None else (vectors, vectors)
+            nn.init.uniform_(parameter, low, high)
+        elif parameter.dim() == 1:
+            nn.init.zeros_(parameter)
+        elif isinstance(unit, LSTM):
+            _glorot(parameter, inside, 4 * hidden)
+        elif isinstance(unit, GRU):
+            gates, candidate = parameter.split([2 * hidden, hidden])
+            _glorot(gates, inside, 2 * hidden)
+            _glorot(candidate, inside, hidden)
+        else:
+            nn.init.xavier_uniform_(parameter)
+
+
+def _glorot(matrix: Tensor, fan_in: int, fan_out: int) -> None:
+    bound = math.sqrt(6 / (fan_in + fan_out))
+    with torch.no_grad():
+        matrix.uniform_(-bound, bound)

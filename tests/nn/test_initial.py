@@ -1,0 +1,52 @@
+"""First weights: within the bound of the matrix that the paper's code has, and filling it."""
+
+import math
+
+import pytest
+import torch
+
+import lrn
+from lrn.nn import glorot_fused
+
+N, H = 30, 40
+BOUNDS = {
+    "lrn": (N, 3 * H),
+    "olrn": (N, 4 * H),
+    "glrn": (N, 2 * H),
+    "elrn": (N, H),
+    "sru": (N, 4 * H),
+    "lstm": (N + H, 4 * H),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_matrices(name):
+    torch.manual_seed(1)
+    unit = lrn.make_unit(name, N, H, bidirectional=True)
+    glorot_fused(unit)
+    bound = math.sqrt(6 / sum(BOUNDS[name]))
+    for key, value in unit.named_parameters():
+        if value.dim() == 2:
+            assert 0.95 * bound < value.abs().max() <= bound, key
+        elif not key.startswith("v_"):
+            assert not value.any()
+
+
+def test_gru_has_a_matrix_for_its_gates_and_one_for_its_candidate():
+    torch.manual_seed(1)
+    unit = lrn.GRU(N, H)
+    glorot_fused(unit)
+    for matrix in (unit.weight_ih_l0, unit.weight_hh_l0):
+        gates, candidate = matrix.split([2 * H, H])
+        for part, outputs in ((gates, 2 * H), (candidate, H)):
+            bound = math.sqrt(6 / (N + H + outputs))
+            assert 0.9 * bound < part.abs().max() <= bound
+
+
+def test_vectors_of_sru():
+    torch.manual_seed(1)
+    unit = lrn.SRU(N, H)
+    glorot_fused(unit, vectors=1.0)
+    assert (unit.v_f_l0 == 1).all()
+    glorot_fused(unit)
+    assert 0.8 * math.sqrt(3 / math.sqrt(H)) < unit.v_f_l0.abs().max() <= math.sqrt(3 / math.sqrt(H))
