@@ -25,10 +25,11 @@ def glorot_fused(unit: Unit, vectors: float | None = None) -> None:
     """
     inside, hidden = unit.input_size + unit.hidden_size, unit.hidden_size
     for name, parameter in unit.named_parameters():
-        if name.startswith("v_"):
+        if name.startswith("v_") and vectors is not None:
+            nn.init.constant_(parameter, vectors)
+        elif name.startswith("v_"):
             bound = math.sqrt(3 / math.sqrt(hidden))
-            low, high = (-bound, bound) if vectors is None else (vectors, vectors)
-            nn.init.uniform_(parameter, low, high)
+            nn.init.uniform_(parameter, -bound, bound)
         elif parameter.dim() == 1:
             nn.init.zeros_(parameter)
         elif isinstance(unit, LSTM):
