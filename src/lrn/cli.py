@@ -24,7 +24,8 @@ OVERVIEW = """\
 lrn: lightweight recurrent networks for PyTorch
 
   lrn demo             train LRN and nn.LSTM side by side for two minutes
-  lrn train lm         train a language model; on Python's own documentation if you bring no data
+  lrn compare lm       train it with six units and report; on Python's own documentation if you bring no data
+  lrn train lm         train a language model
   lrn bench            measure speed against nn.LSTM, nn.GRU and others on this machine
 
   lrn evaluate RUN     figures of a trained model
@@ -210,6 +211,27 @@ def train(words: list[str]) -> int:
     return commands.train(name, settings.Config(**values))
 
 
+def compare(words: list[str]) -> int:
+    """Train the same model with several units, and report."""
+    from lrn import commands, tasks
+
+    if not words or words[0].startswith("-"):
+        print("usage: lrn compare TASK [--units lstm,gru,…] [--seeds 1,2,3] [--out DIR] [settings]\n")
+        print(f"tasks: {', '.join(tasks.NAMES)}\n`lrn compare TASK --help` explains all settings.")
+        return 0 if words[:1] in ([], ["-h"], ["--help"]) else 2
+    name, rest = words[0], words[1:]
+    settings = tasks.settings(name)
+    parser = _parser(f"compare {name}", "Train the same model with several units, measure, and report.")
+    parser.add_argument("--config", action="config", help="a YAML file with settings")
+    parser.add_argument("--units", default="lstm,gru,atr,sru,lrn,olrn", help="the units to compare")
+    parser.add_argument("--seeds", default="1", help="a run of every unit for each")
+    parser.add_class_arguments(settings.Config, None, skip={"unit", "seed"})
+    parser.set_defaults({k: v for k, v in commands.preset(settings, rest).items() if k != "seed"})
+    values = _read(parser, commands.config_first(rest))
+    values.pop("config")
+    return commands.compare(name, settings.Config, values)
+
+
 def evaluate(words: list[str]) -> int:
     """Figures of a trained model."""
     from lrn import commands
@@ -282,6 +304,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "demo": demo,
     "train": train,
     "bench": bench,
+    "compare": compare,
     "evaluate": evaluate,
     "predict": predict,
     "params": params,

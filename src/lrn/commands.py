@@ -119,6 +119,17 @@ def _fit(jobs: Any, trainee: Any, run: Run) -> int:
     return 0
 
 
+def compare(name: str, kind: type[Any], values: dict[str, Any]) -> int:
+    """Several units, the same settings."""
+    from lrn import compare
+
+    units = compare.units_of(values.pop("units"))
+    seeds = compare.seeds_of(str(values.pop("seeds")))
+    config = kind(**values, unit=units[0], seed=seeds[0])
+    out = Path(config.out or f"comparisons/{name}-{config.preset}")
+    return compare.compare(name, config, units, seeds, out)
+
+
 def evaluate(run: Run, options: Any) -> int:
     figures = tasks.jobs(run.task).evaluate(run, options, _console())
     print(json.dumps(figures))

@@ -7,6 +7,7 @@ import importlib.util
 import io
 import logging
 import math
+import os
 import signal
 import sys
 import time
@@ -26,6 +27,8 @@ from lrn.training.run import Run
 from lrn.training.trainee import Trainee
 
 LOG_STEPS = 20  # training steps to a line of the log
+# Between lines about progress where there is no terminal; lrn compare, which reads them, asks for more.
+QUIET_SECONDS = float(os.environ.get("LRN_QUIET_SECONDS", "30"))
 
 
 class Stopped(Exception):  # noqa: N818  (nothing went wrong)
@@ -259,7 +262,7 @@ class Screen:
         loss = self.trainee.recent_loss
         self.loss = loss if math.isnan(self.loss) else 0.95 * self.loss + 0.05 * loss
         now = time.perf_counter()
-        if now - self.last < (0.25 if self.live else 30):
+        if now - self.last < (0.25 if self.live else QUIET_SECONDS):
             return
         self.last = now
         self.say(self.line())

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import lightning as L
@@ -154,6 +155,18 @@ class Trainee(L.LightningModule):
         done.tokens += tokens
         done.step += 1
         done.epoch, done.index = (step.epoch + 1, 0) if step.last else (step.epoch, step.index + 1)
+
+    def alone(self) -> Callable[[Step], None]:
+        """A function that takes one step, without Lightning around it: for timing.
+
+        What belongs to Lightning is replaced in this object, which is of no other use afterwards.
+        """
+        optimizer = self.make_optimizer()
+        stand_in: Any = self
+        stand_in._trainer = SimpleNamespace(world_size=1, global_rank=0)
+        stand_in.optimizers = lambda: optimizer
+        stand_in.manual_backward = lambda loss: loss.backward()
+        return lambda step: self.training_step(step, 0)
 
     def _mean(self, loss: float) -> float:
         """Over all processes, so that they log the same and give up together."""

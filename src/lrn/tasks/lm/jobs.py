@@ -27,6 +27,8 @@ from lrn.training.run import Run
 from lrn.training.trainee import load_weights
 
 VOCABULARY = "vocabulary.json"
+METRIC, LOWER_IS_BETTER = "test_perplexity", True
+CURVE = "valid_perplexity"  # in log.csv
 WORDS = {"paper-ptb": 10_000, "paper-wt2": 33_278}  # vocabularies of the paper's data
 
 

@@ -29,6 +29,8 @@ from lrn.training.fit import figures_of
 from lrn.training.run import Run
 from lrn.training.trainee import load_weights
 
+METRIC, LOWER_IS_BETTER = "test_f1", False
+CURVE = "valid_f1"  # in log.csv
 CHARACTERS, TAGS = 517, 10  # of the paper's data: all of GloVe's characters; nine tags and padding
 COLOURS = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold yellow", "MISC": "bold magenta"}
 

@@ -1,0 +1,85 @@
+"""A comparison as a table: in the terminal, in Markdown, in LaTeX; the paper's layout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from lrn.report.paper import LM_PERPLEXITY, NER_F1
+from lrn.training.files import write_text
+
+
+def rows(results: dict[str, Any]) -> list[list[str]]:
+    """Cells as text, the header first. The paper's figure only where task and setting are the paper's."""
+    name = results["metric"].replace("_", " ")
+    printed = paper(results)
+    header = ["unit", "parameters", name, "ms / batch", "time"]
+    if printed:
+        header.append("paper")
+    table = [header]
+    reference = "lrn" if "lrn" in results["times"] else next(iter(results["times"]))
+    for unit, row in results["units"].items():
+        time = results["times"][unit]["median"]
+        deviation = f" ± {row['deviation']:.2f}" if row["deviation"] is not None else ""
+        cells = [
+            unit,
+            f"{row['parameters']:,}",
+            f"{row['mean']:.2f}{deviation}",
+            f"{time * 1e3:.1f}",
+            f"{time / results['times'][reference]['median']:.2f}x",
+        ]
+        table.append(cells + ([printed.get(unit, "")] if printed else []))
+    return table
+
+
+def paper(results: dict[str, Any]) -> dict[str, str]:
+    """What the paper prints for this task in this preset, if it does."""
+    preset = results["config"].get("preset", "")
+    if results["data"].get("source") == "built-in":
+        return {}
+    if results["task"] == "lm" and preset in ("paper-ptb", "paper-wt2"):
+        figures = LM_PERPLEXITY[preset.removeprefix("paper-")]
+        return {unit: f"{values[0]:.2f}" for unit, values in figures.items()}
+    if results["task"] == "ner" and preset == "paper":
+        return {unit: f"{value:.2f}" for unit, value in NER_F1.items()}
+    return {}
+
+
+def title(results: dict[str, Any]) -> str:
+    seeds = ", ".join(map(str, results["seeds"]))
+    return f"{results['task']}, preset {results['config'].get('preset')}, seeds {seeds}"
+
+
+def terminal(results: dict[str, Any]) -> Table:
+    header, *body = rows(results)
+    table = Table(title=title(results))
+    for column in header:
+        table.add_column(column, justify="left" if column == "unit" else "right")
+    for row in body:
+        table.add_row(*row)
+    return table
+
+
+def markdown(results: dict[str, Any]) -> str:
+    header, *body = rows(results)
+    lines = ["| " + " | ".join(header) + " |", "|---|" + "---:|" * (len(header) - 1)]
+    lines += ["| " + " | ".join(row) + " |" for row in body]
+    return "\n".join(lines) + "\n"
+
+
+def latex(results: dict[str, Any]) -> str:
+    header, *body = (
+        [cell.replace("±", r"$\pm$").replace("_", r"\_").replace("%", r"\%") for cell in row]
+        for row in rows(results)
+    )
+    lines = [rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", " & ".join(header) + r" \\", r"\hline"]
+    lines += [" & ".join(row) + r" \\" for row in body]
+    return "\n".join([*lines, r"\end{tabular}"]) + "\n"
+
+
+def write(results: dict[str, Any], folder: Path) -> None:
+    """table.md and table.tex."""
+    write_text(folder / "table.md", markdown(results))
+    write_text(folder / "table.tex", latex(results))

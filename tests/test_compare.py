@@ -1,0 +1,108 @@
+"""`lrn compare`: trains what is not trained yet, and reports the runs' own figures."""
+
+import json
+
+import pytest
+
+from lrn import cli, compare
+
+TINY = (
+    "--embedding 8 --hidden 12 --last 8 --layers 2 --batch_size 4 --bptt 10 --delta 4 --epochs 2 --threads 1"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    for part in ("train", "valid", "test"):
+        (folder / f"{part}.txt").write_text("the cat sat on the mat and the dog ran\n" * 20)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def out(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out") / "comparison"
+    patch = pytest.MonkeyPatch()
+    patch.setattr(compare, "time_units", lambda task, config, units: timed(units))
+    assert run(folder, out) == 0
+    patch.undo()
+    return out
+
+
+def timed(units):
+    return {unit: {"median": 0.01, "low": 0.01, "high": 0.01, "rounds": 7} for unit in units}
+
+
+def run(folder, out, *words, units="lstm,lrn"):
+    return cli.main(
+        ["compare", "lm", "--data", str(folder), "--units", units, "--out", str(out), *TINY.split(), *words]
+    )
+
+
+@pytest.mark.slow
+def test_results_are_those_of_the_runs(out):
+    results = json.loads((out / "results.json").read_text())
+    assert list(results["units"]) == ["lstm", "lrn"]
+    for unit, row in results["units"].items():
+        metrics = json.loads((out / "runs" / f"{unit}-1" / "metrics.json").read_text())
+        assert row["figures"] == [metrics["test_perplexity"]]
+        assert row["parameters"] == metrics["parameters"]
+        assert [epoch for epoch, _ in row["curves"][0]] == [1, 2]
+    for name in ("report.html", "table.md", "table.tex"):
+        assert (out / name).read_text().count("lstm") > 0
+
+
+@pytest.mark.slow
+def test_what_is_finished_is_not_trained_again(folder, out, monkeypatch):
+    monkeypatch.setattr(compare, "_start", lambda *args: pytest.fail("trains again"))
+    monkeypatch.setattr(compare, "time_units", lambda *args: pytest.fail("measures again"))
+    assert run(folder, out) == 0
+
+
+@pytest.mark.slow
+def test_another_comparison_in_the_same_folder(folder, out, capsys):
+    assert run(folder, out, "--lr", "0.5") == 2
+    assert "other config" in capsys.readouterr().err
+    assert run(folder, out, units="lrn,gru") == 2
+    assert "other units" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_times_are_measured_on_the_same_batches(folder):
+    from lrn.tasks.lm.config import LMConfig
+
+    config = LMConfig(
+        data=str(folder), embedding=8, hidden=12, last=8, layers=2, batch_size=4, bptt=10, delta=4, threads=1
+    )
+    times = compare.time_units("lm", config, ["lrn", "lstm"], seconds=0.1)
+    assert all(taken["median"] > 0 for taken in times.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--units", "lrn,lrm"], "did you mean 'lrn'"),
+        (["--units", "lrn,lrn"], "different units"),
+        (["--units", ""], "different units"),
+        (["--seeds", "1,x"], "--seeds"),
+        (["--seeds", "1,1"], "--seeds"),
+        (["--preset", "quik"], "did you mean 'quick'"),
+        (["--unit", "lrn"], "unit"),
+    ],
+)
+def test_wrong_words(words, said, tmp_path, capsys):
+    assert cli.main(["compare", "lm", "--out", str(tmp_path / "out"), *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_is_something_else(folder, tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    assert run(folder, tmp_path, "--overwrite") == 2
+    assert "not a comparison" in capsys.readouterr().err
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_help(capsys):
+    assert cli.main(["compare"]) == 0
+    assert "TASK" in capsys.readouterr().out
