@@ -1,4 +1,4 @@
-"""Speed and memory of the language model: ``.venv/bin/python benchmarks/lm.py [--preset small] [--seconds 60]``.
+"""Speed and memory of the language model: ``.venv/bin/python benchmarks/lm.py [--preset small]``.
 
 Training steps of all units take turns on the same random words; so do their recurrent layers alone. Then the
 peak memory of the mixture of softmaxes in the paper's size, in chunks and in one piece.
@@ -64,7 +64,7 @@ def memory(chunk: int) -> None:
     table = torch.randn(WORDS, config.embedding, requires_grad=True)
     x = torch.randn(config.bptt, config.batch_size, config.last, requires_grad=True)
     target = torch.randint(WORDS, x.shape[:2])
-    softmax.CHUNK = 1 << 22
+    softmax.CHUNK = 1 << 16
     head.loss(x[:2], table, target[:2]).backward()  # so that torch's own memory is there before we look
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     softmax.CHUNK = chunk

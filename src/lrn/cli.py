@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -25,7 +26,7 @@ lrn: lightweight recurrent networks for PyTorch
 
   lrn demo             train LRN and nn.LSTM side by side for two minutes
   lrn compare lm       train it with six units and report; on Python's own documentation if you bring no data
-  lrn train lm         train a language model
+  lrn train lm         train a language model; lrn train ner: a tagger of named entities
   lrn bench            measure speed against nn.LSTM, nn.GRU and others on this machine
 
   lrn evaluate RUN     figures of a trained model
@@ -57,6 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if package not in EXTRAS or debug:
             raise
         return _fail(f"this command needs {package}: pip install 'lrn[{EXTRAS[package]}]'")
+    except BrokenPipeError:  # whoever read our output has seen enough
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it ends
+        return 0
     except KeyboardInterrupt:
         if debug:
             raise
@@ -105,9 +111,21 @@ def _read(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
     try:
         values: dict[str, Any] = parser.parse_args(_as_typed(parser, words)).as_dict()
     except argparse.ArgumentError as error:
-        text = " ".join(error.message.split())
-        raise ValueError(f"{text} (lrn {parser.prog.removeprefix('lrn ')} --help explains)") from None
+        text = _plain(" ".join(error.message.split()), parser)
+        raise ValueError(f"{text} ({parser.prog} --help explains)") from None
     return values
+
+
+def _plain(text: str, parser: ArgumentParser) -> str:
+    """The parser's words as ours: flags by their names, types without ceremony, the nearest flag."""
+    from lrn.training.config import nearest
+
+    text = re.sub(r'Parser key "(\w+)":', r"--\1:", text)
+    text = re.sub(r"Expected an? <class '(\w+)'>", r"expected \1", text)
+    unknown = re.match(r"[Uu]nrecognized arguments: (--\w+)", text)
+    if unknown:
+        text += nearest(unknown[1], tuple(parser._option_string_actions))
+    return text
 
 
 def _as_typed(parser: ArgumentParser, words: list[str]) -> list[str]:
@@ -202,7 +220,8 @@ def train(words: list[str]) -> int:
         return 0 if words[:1] in ([], ["-h"], ["--help"]) else 2
     name, rest = words[0], words[1:]
     settings = tasks.settings(name)
-    parser = _parser(f"train {name}", settings.Config.__doc__.partition("\n")[0])
+    about = settings.Config.__doc__.partition("\n")[0]
+    parser = _parser(f"train {name}", f"{about} Presets: {', '.join(settings.PRESETS)}.")
     parser.add_argument("--config", action="config", help="a YAML file with settings")
     parser.add_class_arguments(settings.Config, None)
     parser.set_defaults(commands.preset(settings, rest))
@@ -251,14 +270,20 @@ def _of_run(command: str, kind: str, words: list[str]) -> tuple[Any, Any]:
     from lrn import tasks
     from lrn.training.run import Run
 
+    if words[:1] in (["-h"], ["--help"]):
+        print(f"usage: lrn {command} RUN [options]; RUN is a folder that lrn train has made\n")
+        for name in tasks.NAMES:
+            print(f"for a run of {name}:")
+            options = getattr(tasks.settings(name), kind)
+            parser = _parser(f"{command} RUN", options.__doc__.partition("\n")[0])
+            parser.add_class_arguments(options, None)
+            parser.print_help()
+            print()
+        raise SystemExit(0)
     if not words or words[0].startswith("-"):
-        name = tasks.NAMES[0]  # help without a run: that of the first task
-        if words[:1] not in (["-h"], ["--help"]):
-            raise ValueError(f"usage: lrn {command} RUN [options]; RUN is a folder that lrn train has made")
-        run, rest = None, words
-    else:
-        run, rest = Run.open(words[0]), words[1:]
-        name = run.task
+        raise ValueError(f"usage: lrn {command} RUN [options]; RUN is a folder that lrn train has made")
+    run, rest = Run.open(words[0]), words[1:]
+    name = run.task
     options = getattr(tasks.settings(name), kind)
     parser = _parser(f"{command} RUN", options.__doc__.partition("\n")[0])
     parser.add_class_arguments(options, None)

@@ -66,6 +66,8 @@ def _is_first_process() -> bool:
 def train(name: str, config: TrainConfig) -> int:
     """A new run."""
     jobs = tasks.jobs(name)
+    if config.nodes > 1 and "WORLD_SIZE" not in os.environ:
+        raise ValueError(f"--nodes {config.nodes}: start the command on each machine with torchrun")
     if config.threads:
         import torch
 
@@ -91,6 +93,8 @@ def resume(folder: str, data: str | None) -> int:
     """An interrupted run."""
     run = Run.open(folder)
     jobs = tasks.jobs(run.task)
+    if not run.last.exists() and run.log.exists():
+        raise ValueError(f"{run.folder} has lost its last.ckpt; it cannot be resumed")
     trainee = jobs.resume(run, data)
     if trainee.progress.finished and (run.folder / "metrics.json").exists():
         print(f"{run.folder} is finished", file=sys.stderr)

@@ -156,7 +156,7 @@ def test_wrong_files(file, says, tmp_path, capsys):
         (["--hidden", "0"], "hidden must be at least 1, got 0"),
         (["--unit", "lrm"], "did you mean 'lrn'?"),
         (["--preset", "smal"], "did you mean 'small'?"),
-        (["--lr", "nan"], '"lr"'),
+        (["--lr", "nan"], "--lr: expected float"),
         (["stray"], "stray"),
     ],
 )

@@ -74,7 +74,7 @@ def test_overwritten_when_told(tmp_path):
 def test_overwrite_spares_what_is_not_a_run(files, tmp_path):
     for name, content in files.items():
         (tmp_path / name).write_text(content)
-    with pytest.raises(ValueError, match="is not a run folder; --overwrite does not touch it"):
+    with pytest.raises(ValueError, match="exists and is not a run folder"):
         make(tmp_path, overwrite=True)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == files
 

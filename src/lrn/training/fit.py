@@ -114,10 +114,11 @@ class Keeper(L.Callback):
         done, config = trainee.progress, trainee.config
         self.logbook.add(trainee)
         self.screen.show()
+        cut = bool(config.max_steps) and done.step >= config.max_steps
         ended = False
-        if batch.last:
-            ended = self._end_epoch(trainer, trainee)
-        if ended or (config.max_steps and done.step >= config.max_steps) or done.epoch == config.epochs:
+        if batch.last or cut:
+            ended = self._validate(trainer, trainee, whole=batch.last)
+        if ended or cut or done.epoch == config.epochs:
             done.finished = True
         stop = done.finished or self._told_to_stop(trainer)
         if stop or batch.last or done.step % config.save_steps == 0:
@@ -140,21 +141,24 @@ class Keeper(L.Callback):
             self.stop_signal = signal.SIGTERM
         return told
 
-    def _end_epoch(self, trainer: L.Trainer, trainee: Trainee) -> bool:
+    def _validate(self, trainer: L.Trainer, trainee: Trainee, *, whole: bool) -> bool:
+        """After a whole epoch, or where the last one is cut short; True ends the training."""
         done = trainee.progress
-        self.screen.say(f"epoch {done.epoch}: validating …")
+        number = done.epoch if whole else done.epoch + 1
+        self.screen.say(f"epoch {number}: validating …")
         with trainee.evaluated_weights():
             figures = trainee.validate()
-            trainee.check_finite(figures["loss"], f"the validation loss after epoch {done.epoch}")
-            if figures["loss"] < done.best:
-                done.best, done.best_epoch = figures["loss"], done.epoch
+            decides = figures[trainee.decides]
+            trainee.check_finite(decides, f"the validation {trainee.decides} after epoch {number}")
+            if decides < done.best:
+                done.best, done.best_epoch = decides, number
                 if trainer.is_global_zero:
                     save_best(self.run, trainee, figures)
         self.logbook.add_figures(trainee, figures)
         shown = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
         seconds = done.epoch_seconds[-1]
-        self.screen.print(f"epoch {done.epoch:3}: {shown}  ({seconds:.1f} s of training)")
-        return trainee.end_epoch(figures)
+        self.screen.print(f"epoch {number:3}: {shown}  ({seconds:.1f} s of training)")
+        return trainee.end_epoch(figures) if whole else True
 
     def on_train_end(self, trainer: L.Trainer, trainee: L.LightningModule) -> None:
         self._release()

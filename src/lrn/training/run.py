@@ -58,15 +58,20 @@ class Run:
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"{folder} is a file; --out must name a folder")
         if folder.exists() and any(folder.iterdir()):
+            if not _is_run(folder):
+                raise ValueError(f"{folder} exists and is not a run folder; choose another: --out")
             if not config.overwrite:
                 raise ValueError(
                     f"{folder} exists. Go on with it: lrn train --resume {folder}; "
                     "start anew: --overwrite; or choose another folder: --out"
                 )
-            if not _is_run(folder):
-                raise ValueError(f"{folder} is not a run folder; --overwrite does not touch it")
             shutil.rmtree(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(
+                f"cannot make the run folder {folder} ({error.strerror}); choose another: --out"
+            ) from None
         data = config.data and str(Path(config.data).resolve())  # to be found from anywhere
         settings = asdict(config) | {"data": data, "out": None, "overwrite": False}  # it may be moved
         run = cls(folder, task, settings)

@@ -56,6 +56,7 @@ class Trainee(L.LightningModule):
     to validate; the rest is here."""
 
     task: str
+    decides = "loss"  # the figure of validation that the best weights have least of
 
     def __init__(self, config: TrainConfig) -> None:
         super().__init__()
@@ -84,7 +85,7 @@ class Trainee(L.LightningModule):
 
     @abstractmethod
     def validate(self) -> dict[str, float]:
-        """Figures on the validation data; ``loss`` decides which weights are best."""
+        """Figures on the validation data, among them the one that ``decides`` which weights are best."""
 
     @abstractmethod
     def make_optimizer(self) -> torch.optim.Optimizer:

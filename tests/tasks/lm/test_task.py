@@ -335,7 +335,7 @@ def test_what_is_carried_is_enough_to_go_on(tmp_path, unit, steps):
     whole = trained(Watched(small(**own), curve=curve), tmp_path / "whole")
     half = trained(Watched(small(**own, max_steps=steps), curve=curve), tmp_path / "half")
     state = copy.deepcopy(half.state())
-    rest = Watched(small(**own), curve=half.curve)
+    rest = Watched(small(**own), curve=curve[len(half.losses) :])
     rest.restore(state)
     rest.progress.finished = False
     trained(rest, tmp_path / "rest")

@@ -36,6 +36,13 @@ def read_corpus(data: str | None, min_count: int) -> Corpus:
     return read_builtin(min_count) if data is None else read_folder(Path(data).resolve())
 
 
+def read_again(run: Run, config: LMConfig, data: str | None) -> Corpus:
+    """The data of a run, which may have moved."""
+    if data is None and config.data is not None and not Path(config.data).exists():
+        raise FileNotFoundError(f"the data of {run.folder} is no longer at {config.data}; say where: --data")
+    return read_corpus(data or config.data, config.min_count)
+
+
 def describe(corpus: Corpus) -> dict[str, Any]:
     """For about.json, with a fingerprint to know the text by."""
     digest = hashlib.sha256("\n".join(corpus.vocabulary.words).encode())
@@ -50,6 +57,8 @@ def prepare(config: LMConfig) -> tuple[LMTrainee, dict[str, Any]]:
     if config.stage == "train":
         return LMTrainee(config, corpus), describe(corpus)
     first = Run.open(config.start or "")
+    if first.task != "lm":
+        raise ValueError(f"{first.folder} is a run of task {first.task!r}; finetuning needs one of 'lm'")
     known = Vocabulary.load(first.folder / VOCABULARY)
     if known.words != corpus.vocabulary.words:
         raise ValueError(f"{first.folder} was trained on other data than this: their vocabularies differ")
@@ -71,7 +80,7 @@ def begin(trainee: LMTrainee, run: Run) -> None:
 def resume(run: Run, data: str | None = None) -> LMTrainee:
     """The training of an interrupted run, where its last saved state left it."""
     config: LMConfig = from_dict(LMConfig, run.config)
-    corpus = read_corpus(data or config.data, config.min_count)
+    corpus = read_again(run, config, data)
     if describe(corpus)["data"]["fingerprint"] != run.about()["data"]["fingerprint"]:
         raise ValueError(
             f"the data is not what {run.folder} was trained on so far; say where that is: --data"
@@ -138,7 +147,9 @@ def load(run: Run) -> tuple[LanguageModel, Vocabulary, LMConfig]:
     vocabulary = Vocabulary.load(run.folder / VOCABULARY)
     model = empty_model(run)
     if not run.best.exists():
-        raise FileNotFoundError(f"{run.folder} has no best.ckpt yet: its first epoch is not finished")
+        raise FileNotFoundError(
+            f"{run.folder} has no best.ckpt: nothing was validated yet, or it was deleted"
+        )
     load_weights(model, checkpoint.load(run.best, "lm")["model"])
     return model.eval(), vocabulary, config
 
@@ -148,9 +159,12 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
     if options.threads:
         torch.set_num_threads(options.threads)
     model, vocabulary, config = load(run)
-    corpus = read_corpus(options.data or config.data, config.min_count)
+    corpus = read_again(run, config, options.data)
     if corpus.vocabulary.words != vocabulary.words:
-        raise ValueError(f"{run.folder} was trained with another vocabulary than this data's")
+        raise ValueError(
+            f"{run.folder} was trained with another vocabulary than this data's; "
+            f"for any text file: lrn predict {run.folder} --files FILE"
+        )
     stream: Tensor = getattr(corpus, options.part)
     if options.words:
         stream = stream[: options.words + 1]
@@ -172,11 +186,7 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
         else:
             task = bar.add_task("evaluating", total=1.0)
             loss = mean_loss(model, stream, columns, progress=lambda share: bar.update(task, completed=share))
-    figures |= {"loss": loss, "perplexity": _perplexity(loss)}
-    name = f"{'dynamic_' if options.dynamic else ''}{options.part}_perplexity"
-    if not options.words:  # of the whole text
-        run.add_metrics(**{name: figures["perplexity"]})
-    return figures
+    return figures | {"loss": loss, "perplexity": _perplexity(loss)}
 
 
 def predict(run: Run, options: PredictConfig, console: Console) -> None:

@@ -53,6 +53,8 @@ def prepare(config: NERConfig) -> tuple[NERTrainee, dict[str, Any]]:
         trainee.model.load_vectors(_table(vectors, codes, width))
     about: dict[str, Any] = {"data": dataset.about}
     if config.vectors:
+        if not vectors:
+            raise ValueError(f"{config.vectors} has no vector for any word of the data")
         about["vectors"] = {"file": Path(config.vectors).name, "width": width} | _coverage(vectors, dataset)
     return trainee, about
 
@@ -120,7 +122,13 @@ def headline(trainee: NERTrainee) -> str:
         f"{about[name]['entities']:,} entities"
         for name in ("train", "valid", "test")
     )
-    return f"{trainee.config.unit}, {parameters:,} parameters; {about['source']}: {parts}"
+    vectors = ""
+    if trainee.config.vectors:
+        table = trainee.model.words.weight
+        there = int(table.detach().any(1).sum())
+        vectors = f"; {there:,} of {len(table):,} words have a vector"
+    settings = f"{trainee.config.unit}, preset {trainee.config.preset}, {parameters:,} parameters"
+    return f"{settings}; {about['source']}: {parts}{vectors}"
 
 
 def finish(trainee: NERTrainee, run: Run, console: Console) -> None:
@@ -137,9 +145,13 @@ def finish(trainee: NERTrainee, run: Run, console: Console) -> None:
         figures["test_f1"] = round(scores["all"].f1, 4)
         figures["test"] = {name: _numbers(value) for name, value in scores.items()}
     run.add_metrics(**figures)
+    by_type = figures.pop("test", {})
     for name, value in figures.items():
         shown = f"{value:,}" if isinstance(value, int) else value
         console.print(f"{name:22} {shown}", highlight=False, markup=False)
+    for name, row in by_type.items():
+        shown = "  ".join(f"{key} {value:6}" for key, value in row.items())
+        console.print(f"  {name:6} {shown}", highlight=False, markup=False)
 
 
 def _numbers(score: Score) -> dict[str, float]:
@@ -163,7 +175,9 @@ def load(run: Run, last: bool = False) -> Tagger:
     """The best weights of a run, or the last ones, ready for use."""
     path = run.last if last else run.best
     if not path.exists():
-        raise FileNotFoundError(f"{run.folder} has no {path.name} yet: its first epoch is not finished")
+        raise FileNotFoundError(
+            f"{run.folder} has no {path.name}: nothing was validated yet, or it was deleted"
+        )
     model = empty_model(run)
     load_weights(model, checkpoint.load(path, "ner")["model"])
     return model.eval()

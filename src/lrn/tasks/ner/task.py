@@ -17,6 +17,7 @@ class NERTrainee(Trainee):
     """The tagger on a data set."""
 
     task = "ner"
+    decides = "error"
     config: NERConfig
 
     def __init__(self, config: NERConfig, dataset: Dataset, codes: Codes, word_width: int) -> None:
@@ -56,7 +57,7 @@ class NERTrainee(Trainee):
 
     def validate(self) -> dict[str, float]:
         scores = evaluate(self.model, self.dataset.valid)
-        return {"loss": 100 - scores["all"].f1, "f1": scores["all"].f1}
+        return {"error": 100 - scores["all"].f1, "f1": scores["all"].f1}
 
 
 def tag_all(model: Tagger, sentences: list[Sentence], size: int = 64) -> list[list[str]]:
