@@ -169,8 +169,8 @@ def export(folder: str, file: str) -> int:
     """Plain tensors by name; the run's settings go into the file's header."""
     from safetensors.torch import save
 
+    from lrn.files import write_whole
     from lrn.training import checkpoint
-    from lrn.training.files import write_whole
 
     run, path = Run.open(folder), Path(file)
     if path.exists():

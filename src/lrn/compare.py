@@ -24,9 +24,9 @@ from rich.table import Table
 
 from lrn import tasks
 from lrn.bench.timing import alternate
+from lrn.files import read_json, write_json
 from lrn.report import page, tables
 from lrn.training.config import TrainConfig
-from lrn.training.files import read_json, write_json
 from lrn.training.run import command, versions
 
 SECONDS = 30.0  # for timing

@@ -152,17 +152,14 @@ def test_batched_gradients(cell):
 
 @pytest.mark.parametrize("mode", ["plain", "tracked", "no_grad"])
 @pytest.mark.parametrize("cell", ["lrn_tanh", "sru"])
-def test_forward_mode_is_not_silent(cell, mode):
-    """Forward-mode derivatives are right or refused; a tangent that just vanishes would be a wrong zero."""
+def test_forward_mode(cell, mode):
+    """Forward-mode derivatives are right; a tangent that just vanishes would be a wrong zero."""
     run, (x, *rest) = function(Case(cell))
     x, rest = x.detach().requires_grad_(mode == "tracked"), [value.detach() for value in rest]
     with forward_ad.dual_level(), torch.set_grad_enabled(mode != "no_grad"):
         with lrn.engine("torch"):
             expected = forward_ad.unpack_dual(run(forward_ad.make_dual(x, x.sin()), *rest)[0]).tangent
-        try:
-            output, _ = run(forward_ad.make_dual(x, x.sin()), *rest)
-        except (NotImplementedError, RuntimeError):
-            return
+        output, _ = run(forward_ad.make_dual(x, x.sin()), *rest)
         tangent = forward_ad.unpack_dual(output).tangent
     assert tangent is not None, "the tangent was dropped without a word"
     torch.testing.assert_close(tangent, expected, rtol=0, atol=1e-12)

@@ -1,6 +1,6 @@
 """Words become numbers and come back; a file is whole or refused."""
 
-import json
+import os
 
 import pytest
 from hypothesis import given
@@ -61,7 +61,7 @@ def test_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError("disk full")
 
-    monkeypatch.setattr(json, "dump", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="disk full"):
         Vocabulary(["new"]).save(path)
     assert Vocabulary.load(path).words == ("old",)

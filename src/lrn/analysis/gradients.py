@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lrn.analysis.gates import gates_of
-from lrn.units.unit import ElementwiseUnit
+from lrn.units.kinds import ElementwiseUnit
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from rich.progress import Progress
 import lrn
 from lrn.bench import show, tables
 from lrn.bench.peers import PEERS, available
+from lrn.files import write_json
 
 MODES = ("training", "inference")
 
@@ -84,10 +84,3 @@ def machine() -> dict[str, Any]:
         "lrn": lrn.__version__,
         "engines": list(lrn.engines()),
     }
-
-
-def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(json.dumps(data, indent=1) + "\n")
-    temporary.replace(path)

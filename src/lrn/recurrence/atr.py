@@ -21,11 +21,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from lrn.recurrence import cells, dispatch
-from lrn.recurrence.ops import REVERSE
+from lrn.recurrence.ops import REVERSE, below_autograd
 from lrn.recurrence.registration import fake_gradients, one_by_one, second_gradient
 from lrn.recurrence.rows import Rows
-
-_below_autograd: Any = torch._C._AutoDispatchBelowAutograd
 
 
 def walk_atr(
@@ -54,7 +52,7 @@ def walk_atr(
     elif keep:
         output, final = _Atr.apply(x, state, weight, bias, *how)  # type: ignore[no-untyped-call]
     else:
-        with _below_autograd():
+        with below_autograd():
             output, _, final = torch.ops.lrn.atr(x, state, weight, bias, *how)
     return output, final
 
@@ -99,7 +97,7 @@ class _Atr(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
-        with _below_autograd():
+        with below_autograd():
             output, q, final = torch.ops.lrn.atr(*args)
         _keep(ctx, args, output, q)
         return output, final
@@ -108,7 +106,7 @@ class _Atr(torch.autograd.Function):
     def backward(ctx: Any, grad_output: Any, grad_final: Any) -> tuple[Any, ...]:
         if torch.is_grad_enabled():  # somebody wants a second gradient
             return _gradient(ctx, grad_output, None, grad_final)
-        with _below_autograd():
+        with below_autograd():
             return _gradient(ctx, grad_output, None, grad_final)
 
 

@@ -47,7 +47,7 @@ def layer(
         return _in_two(*args)
     if torch.is_grad_enabled():
         return _Layer.apply(*args)  # type: ignore[no-any-return, no-untyped-call]
-    with ops._below_autograd():
+    with ops.below_autograd():
         _, output, _, final = _forward(*args, keep=False)
     return output, final
 
@@ -187,7 +187,7 @@ class _Layer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
         x, matrix, bias, state, vectors, *ctx.how = args
-        with ops._below_autograd():
+        with ops.below_autograd():
             projected, output, memory, final = _forward(*args, keep=True)
         kept = memory if memory.numel() else output
         ctx.save_for_backward(x, matrix, bias, state, vectors, projected, kept)
@@ -201,7 +201,7 @@ class _Layer(torch.autograd.Function):
             return *(None,) * 5, *nothing
         if torch.is_grad_enabled():  # somebody wants a second gradient
             return *_differentiable_gradient(ctx, grad_output, grad_final), *nothing
-        with ops._below_autograd():
+        with ops.below_autograd():
             gradients = _Gradients(ctx)
             for stretch in gradients.backwards():
                 grad_final = gradients.add(stretch, grad_output, grad_final)

@@ -64,7 +64,7 @@ def scan(
     elif torch.is_grad_enabled():
         output, final = _Scan.apply(*args)  # type: ignore[no-untyped-call]
     else:
-        with _below_autograd():
+        with below_autograd():
             output, _, final = torch.ops.lrn.scan(*args)
     return output, final
 
@@ -85,7 +85,7 @@ def definition(
     return rows.unpad(output), final
 
 
-_below_autograd: Any = torch._C._AutoDispatchBelowAutograd
+below_autograd: Any = torch._C._AutoDispatchBelowAutograd
 
 
 class _Scan(torch.autograd.Function):
@@ -93,7 +93,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
-        with _below_autograd():
+        with below_autograd():
             output, memory, final = torch.ops.lrn.scan(*args)
         save(ctx, args, output, memory)
         return output, final
@@ -102,7 +102,7 @@ class _Scan(torch.autograd.Function):
     def backward(ctx: Any, grad_output: Any, grad_final: Any) -> tuple[Any, ...]:
         if torch.is_grad_enabled():  # somebody wants a second gradient
             return gradient(ctx, grad_output, grad_final, torch.ops.lrn.scan_backward)
-        with _below_autograd():
+        with below_autograd():
             return gradient(ctx, grad_output, grad_final, torch.ops.lrn.scan_backward)
 
 

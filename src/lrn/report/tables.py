@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.table import Table
 
+from lrn.files import write_text
 from lrn.report.paper import LM_PERPLEXITY, NER_F1
-from lrn.training.files import write_text
 
 
 def rows(results: dict[str, Any]) -> list[list[str]]:

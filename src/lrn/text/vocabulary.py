@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
+
+from lrn.files import write_text
 
 UNKNOWN = "<unk>"
 END = "<eos>"
@@ -85,17 +85,8 @@ class Vocabulary:
 
     def save(self, path: str | Path) -> None:
         """Write the words to a JSON file: whole or, when something fails, not at all."""
-        path = Path(path)
-        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        try:
-            with part.open("x", encoding="ascii", newline="\n") as file:
-                json.dump({"words": self.words}, file, indent=0)
-                file.write("\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        text = json.dumps({"words": self.words}, indent=0) + "\n"
+        write_text(Path(path), text)
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import torch
 
-from lrn.training.files import write_whole
+from lrn.files import write_whole
 
 KIND = "lrn checkpoint"
 VERSION = 1

@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from lrn.files import write_text
 from lrn.training import checkpoint
-from lrn.training.files import write_text
 from lrn.training.run import Run
 from lrn.training.trainee import Trainee
 

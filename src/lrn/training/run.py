@@ -16,8 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from lrn.files import read_json, write_json
 from lrn.training.config import TrainConfig
-from lrn.training.files import read_json, write_json
 
 
 class Run:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lrn import recurrence
 from lrn.recurrence import Rows, cells
-from lrn.units.unit import Activated, MatrixUnit
+from lrn.units.kinds import Activated, MatrixUnit
 
 
 class ATR(Activated, MatrixUnit):

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lrn.recurrence import Rows
-from lrn.units.unit import MatrixUnit
+from lrn.units.kinds import MatrixUnit
 
 # (input, batch_sizes or None, state parts, flat weights) -> output, final parts
 Kernel = Callable[[Tensor, Tensor | None, tuple[Tensor, ...], list[Tensor]], tuple[Tensor, ...]]

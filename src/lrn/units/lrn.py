@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lrn.units.unit import Activated, ElementwiseUnit
+from lrn.units.kinds import Activated, ElementwiseUnit
 
 
 class LRN(Activated, ElementwiseUnit):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lrn.units.unit import ElementwiseUnit
+from lrn.units.kinds import ElementwiseUnit
 
 
 class SRU(ElementwiseUnit):

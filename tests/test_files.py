@@ -6,7 +6,7 @@ import os
 import pytest
 from runs import leftovers
 
-from lrn.training.files import read_json, write_json, write_text, write_whole
+from lrn.files import read_json, write_json, write_text, write_whole
 
 
 def test_round_trip(tmp_path):
