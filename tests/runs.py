@@ -133,7 +133,7 @@ def _child(
 
 
 def _arrange(fault: Fault) -> None:
-    from lrn.training import files
+    from lrn import files
     from lrn.training.trainee import Trainee
 
     count = iter(range(1, 10**9))
