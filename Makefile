@@ -42,12 +42,13 @@ $(VENV)/installed: $(VENV)/torch pyproject.toml CMakeLists.txt $(CORE)
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[test]'
 	@touch $@
 
-# torch first: the package is built against it, and the pin keeps the registry from choosing another.
+# torch first: the package is built against it, and the pin keeps the registry from choosing another. seqeval here
+# too: the registry has only its source, and without isolation that builds as version 0.0.0.
 $(VENV)/torch: constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "lrn needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) -V`. Use: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install -c constraints.txt torch numpy scikit-build-core cmake ninja
+	$(PIP) install -c constraints.txt torch numpy scikit-build-core cmake ninja seqeval
 	@touch $@
 
 clean:
