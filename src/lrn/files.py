@@ -1,10 +1,11 @@
-"""Files that are whole or not there: written beside their place, then moved into it."""
+"""Files that are whole or not there: written beside their place, then moved into it. Text is UTF-8."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,7 +23,8 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # what went wrong is said below
+            temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             reason = error.strerror or str(error)
             raise OSError(error.errno, f"cannot write {path}: {reason}") from error
@@ -44,3 +46,20 @@ def read_json(path: Path) -> Any:
         raise FileNotFoundError(f"{path} is missing") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
+
+
+def text_lines(file: Iterable[bytes], name: object) -> Iterator[tuple[int, str]]:
+    """Number and text of each line; what is not UTF-8 is an error that says where.
+
+    >>> list(text_lines([b"one\\n", b"two"], "my.txt"))
+    [(1, 'one'), (2, 'two')]
+    """
+    for number, line in enumerate(file, 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{name}, line {number}: not UTF-8 text: {error.reason} "
+                f"(byte 0x{line[error.start]:02x} at {error.start})"
+            ) from None
+        yield number, text.rstrip("\r\n")

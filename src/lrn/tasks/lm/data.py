@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lrn.files import text_lines
 from lrn.text.builtin import Lines, python_prose
 from lrn.text.vocabulary import END, UNKNOWN, Vocabulary
 from lrn.units.checks import check_count
@@ -147,16 +148,10 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     if not path.is_file():
         raise ValueError(f"{path} is not a file")
     empty = True
-    with path.open("rb") as file:  # bytes, so that a decoding error has a line number
-        for number, line in enumerate(file, 1):
-            try:
-                words = line.decode("utf-8-sig" if number == 1 else "utf-8").split()
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{path}, line {number}: not UTF-8 text: {error.reason} "
-                    f"(byte 0x{line[error.start]:02x} at {error.start})"
-                ) from error
-            if len(line) > LONGEST_WORD:
+    with path.open("rb") as file:
+        for number, line in text_lines(file, path):
+            words = line.split()
+            if len(line) > LONGEST_WORD // 4:  # bytes, of which a character has up to four
                 _check_words(words, f"{path}, line {number}")
             empty = empty and not words
             words.append(END)

@@ -46,6 +46,8 @@ class NERConfig(TrainConfig):
         for name in sizes:
             at_least(self, name, 1)
         probability(self, "dropout", "drop_words")
+        if self.data is not None and self.sentences != NERConfig.sentences:
+            raise ValueError("sentences is for the built-in data only: with --data all of it is read")
 
 
 Config = NERConfig

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lrn.files import text_lines
 from lrn.tasks.ner import generator
 from lrn.tasks.ner.schemes import check, entities, mark
 from lrn.text.vocabulary import UNKNOWN, Vocabulary
@@ -22,6 +23,7 @@ NAMINGS = (
     ("train.txt", "valid.txt", "test.txt"),
 )
 PAD = "<pad>"
+CODES = ("words.json", "characters.json", "tags.json")
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,7 @@ def _sentence(words: list[str], tags: list[str]) -> Sentence:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path}, line {number}: not UTF-8 text: {error.reason}") from None
+        yield from text_lines(file, path)
 
 
 def read_folder(folder: Path) -> Dataset:
@@ -149,12 +147,12 @@ class Codes:
         )
 
     def save(self, folder: Path) -> None:
-        for name in ("words", "characters", "tags"):
-            getattr(self, name).save(folder / f"{name}.json")
+        for name, vocabulary in zip(CODES, (self.words, self.characters, self.tags), strict=True):
+            vocabulary.save(folder / name)
 
     @classmethod
     def load(cls, folder: Path) -> Codes:
-        return cls(*(Vocabulary.load(folder / f"{name}.json") for name in ("words", "characters", "tags")))
+        return cls(*(Vocabulary.load(folder / name) for name in CODES))
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 from torch import Tensor
 
+from lrn.files import text_lines
 from lrn.tasks.ner.config import PRESETS, EvaluateConfig, NERConfig, PredictConfig
-from lrn.tasks.ner.data import Codes, Dataset, encode, read_builtin, read_folder
+from lrn.tasks.ner.data import CODES, PAD, Codes, Dataset, encode, read_builtin, read_folder
 from lrn.tasks.ner.model import Tagger, count
 from lrn.tasks.ner.schemes import entities
 from lrn.tasks.ner.score import Score
@@ -104,7 +105,7 @@ def resume(run: Run, data: str | None = None) -> NERTrainee:
             f"the data is not what {run.folder} was trained on so far; say where that is: --data"
         )
     state = checkpoint.load(run.last, "ner")
-    trainee = NERTrainee(config, dataset, Codes.load(run.folder), _width(state))
+    trainee = NERTrainee(config, dataset, _codes(run), _width(state))
     trainee.restore(state)
     return trainee
 
@@ -168,16 +169,18 @@ def empty_model(run: Run) -> Tagger:
     config: NERConfig = from_dict(NERConfig, run.config)
     path = run.best if run.best.exists() else run.last
     width = _width(checkpoint.load(path, "ner")) if path.exists() else config.word_width
-    return Tagger(config, Codes.load(run.folder), width)
+    return Tagger(config, _codes(run), width)
+
+
+def _codes(run: Run) -> Codes:
+    for name in CODES:
+        run.file(name)
+    return Codes.load(run.folder)
 
 
 def load(run: Run, last: bool = False) -> Tagger:
     """The best weights of a run, or the last ones, ready for use."""
-    path = run.last if last else run.best
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{run.folder} has no {path.name}: nothing was validated yet, or it was deleted"
-        )
+    path = run.file("last.ckpt" if last else "best.ckpt")
     model = empty_model(run)
     load_weights(model, checkpoint.load(path, "ner")["model"])
     return model.eval()
@@ -201,33 +204,54 @@ def tokenise(text: str) -> list[str]:
 
 
 def predict(run: Run, options: PredictConfig, console: Console) -> None:
-    """Tag lines of text as they come."""
+    """Tag lines of text as they come, blank ones too: what comes out can be laid beside what went in."""
     model = load(run)
     for line in _input(options.files):
         words = line.split() if options.split else tokenise(line)
-        if not words:
-            continue
-        tags = model.tag(encode([words], model.codes))[0]
+        tags = _tags(model, words)
         if options.format == "json":
-            spans = [{"type": e.type, "start": e.start, "end": e.end} for e in entities(tags)]
-            print(json.dumps({"words": words, "tags": tags, "entities": spans}), flush=True)
+            found = {"words": words, "tags": tags, "entities": _spans(line, words, tags)}
+            print(json.dumps(found), flush=True)
         elif options.format == "conll":
-            print(
-                "\n".join(f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True)) + "\n", flush=True
-            )
+            for word, tag in zip(words, tags, strict=True):
+                print(f"{word}\t{tag}")
+            print(flush=True)
         else:
             Console().print(_coloured(words, tags), soft_wrap=True)
 
 
+def _tags(model: Tagger, words: list[str]) -> list[str]:
+    """Of one sentence. A model that has hardly learnt may say <pad>, which is no tag for a word."""
+    if not words:
+        return []
+    return ["O" if tag == PAD else tag for tag in model.tag(encode([words], model.codes))[0]]
+
+
+def _spans(line: str, words: list[str], tags: list[str]) -> list[dict[str, Any]]:
+    """The entities, as places among the words and as they stand in the line."""
+    places = []
+    end = 0
+    for word in words:
+        start = line.index(word, end)
+        end = start + len(word)
+        places.append((start, end))
+    return [
+        {
+            "type": e.type,
+            "start": e.start,
+            "end": e.end,
+            "text": line[places[e.start][0] : places[e.end - 1][1]],
+        }
+        for e in entities(tags)
+    ]
+
+
 def _input(files: list[str]) -> Iterator[str]:
     if not files:
-        yield from sys.stdin
-        return
+        yield from (line for _, line in text_lines(sys.stdin.buffer, "standard input"))
     for name in files:
-        try:
-            yield from Path(name).read_text().splitlines()
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{name} is not UTF-8 text: {error.reason}") from None
+        with Path(name).open("rb") as file:
+            yield from (line for _, line in text_lines(file, name))
 
 
 def _coloured(words: list[str], tags: Iterable[str]) -> Text:
