@@ -18,6 +18,7 @@ EXTRAS = {
     "lightning": "train",
     "jsonargparse": "train",
     "numpy": "train",
+    "yaml": "train",
     "safetensors": "train",
     "matplotlib": "plot",
 }
@@ -101,7 +102,31 @@ def _parser(command: str, description: str) -> ArgumentParser:
         description=description,
         exit_on_error=False,
         allow_abbrev=False,  # what looks for a flag in the words has to find it
+        formatter_class=_formatter(),
     )
+
+
+def _formatter() -> type[Any]:
+    """Help with switches as they are typed: ``--overwrite``. One that is on says how to turn it off."""
+    from copy import copy
+
+    from jsonargparse import DefaultHelpFormatter
+
+    def as_typed(action: Any) -> Any:
+        if getattr(action, "_typehint", None) is not bool or action.default is not False:
+            return action
+        switch = copy(action)
+        switch.nargs = 0
+        return switch
+
+    class Formatter(DefaultHelpFormatter):
+        def add_usage(self, usage: Any, actions: Any, *rest: Any, **more: Any) -> None:
+            super().add_usage(usage, [as_typed(action) for action in actions], *rest, **more)
+
+        def add_argument(self, action: Any) -> None:
+            super().add_argument(as_typed(action))
+
+    return Formatter
 
 
 def _read(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
@@ -122,14 +147,16 @@ def _plain(text: str, parser: ArgumentParser) -> str:
 
     text = re.sub(r'Parser key "(\w+)":', r"--\1:", text)
     text = re.sub(r"Expected an? <class '(\w+)'>", r"expected \1", text)
-    unknown = re.match(r"[Uu]nrecognized arguments: (--\w+)", text)
+    unknown = re.match(r"[Uu]nrecognized arguments: --([\w-]+)", text)
     if unknown:
-        text += nearest(unknown[1], tuple(parser._option_string_actions))
+        names = tuple(flag[2:] for flag in parser._option_string_actions if flag.startswith("--"))
+        text += nearest(unknown[1], names, "--")
     return text
 
 
 def _as_typed(parser: ArgumentParser, words: list[str]) -> list[str]:
-    """What people type, as jsonargparse reads it: a flag alone is true, and a list is ``--files a b``."""
+    """What people type, as jsonargparse reads it: a flag alone is true, a list is ``--files a b``, - is _."""
+    words = [_underscored(word, parser) for word in words]
     types = {f"--{action.dest}": getattr(action, "_typehint", None) for action in parser._actions}
     read: list[str] = []
     lists: dict[str, list[str]] = {}
@@ -146,6 +173,13 @@ def _as_typed(parser: ArgumentParser, words: list[str]) -> list[str]:
         alone = types.get(word) is bool and following.lower() not in ("true", "false")
         read.append(f"{word}=true" if alone else word)
     return read + [f"{flag}={json.dumps(values)}" for flag, values in lists.items()]
+
+
+def _underscored(word: str, parser: ArgumentParser) -> str:
+    flag, equals, value = word.partition("=")
+    other = "--" + flag[2:].replace("-", "_")
+    known = parser._option_string_actions
+    return other + equals + value if flag not in known and other in known else word
 
 
 # Demonstration and benchmark --------------------------------------------------------------------
@@ -212,7 +246,10 @@ def train(words: list[str]) -> int:
         parser = _parser("train --resume RUN", "Go on with an interrupted run, to the same result.")
         parser.add_argument("--resume", metavar="RUN", required=True, help="the run folder")
         parser.add_argument("--data", help="where the data is now, if it has moved")
-        values = _read(parser, words)
+        try:
+            values = _read(parser, words)
+        except ValueError as error:
+            raise ValueError(f"{error}; a run that is resumed keeps its task and its settings") from None
         return commands.resume(values["resume"], values["data"])
     if not words or words[0].startswith("-"):
         print("usage: lrn train TASK [settings], or lrn train --resume RUN\n")
@@ -224,6 +261,7 @@ def train(words: list[str]) -> int:
     parser = _parser(f"train {name}", f"{about} Presets: {', '.join(settings.PRESETS)}.")
     parser.add_argument("--config", action="config", help="a YAML file with settings")
     parser.add_class_arguments(settings.Config, None)
+    _check_files(parser, rest)
     parser.set_defaults(commands.preset(settings, rest))
     values = _read(parser, commands.config_first(rest))
     values.pop("config")
@@ -245,10 +283,24 @@ def compare(words: list[str]) -> int:
     parser.add_argument("--units", default="lstm,gru,atr,sru,lrn,olrn", help="the units to compare")
     parser.add_argument("--seeds", default="1", help="a run of every unit for each")
     parser.add_class_arguments(settings.Config, None, skip={"unit", "seed"})
+    _check_files(parser, rest)
     parser.set_defaults({k: v for k, v in commands.preset(settings, rest).items() if k != "seed"})
     values = _read(parser, commands.config_first(rest))
     values.pop("config")
     return commands.compare(name, settings.Config, values)
+
+
+def _check_files(parser: ArgumentParser, words: list[str]) -> None:
+    """Read every ``--config`` file by itself first, so that an error can name the file."""
+    from lrn import commands
+
+    known = tuple(a.dest for a in parser._actions if a.dest not in ("help", "config", "print_config"))
+    for file in commands.config_files(words):
+        commands.check_names(file, known)
+        try:
+            _read(parser, ["--config", file])
+        except ValueError as error:
+            raise ValueError(f"{file}: {str(error).removeprefix('--')}") from None
 
 
 def evaluate(words: list[str]) -> int:

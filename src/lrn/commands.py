@@ -11,36 +11,57 @@ from pathlib import Path
 from typing import Any
 
 from lrn import tasks
-from lrn.training.config import TrainConfig, choice
+from lrn.training.config import TrainConfig, choice, nearest
 from lrn.training.run import Run
 
 
 def preset(settings: Any, words: list[str]) -> dict[str, Any]:
     """The settings that the words, or the file they name, ask to start from."""
-    name = _value(words, "--preset")
-    file = _value(words, "--config")
-    if name is None and file is not None and Path(file).is_file():
-        import yaml
-
-        try:
-            content = yaml.safe_load(Path(file).read_text())
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ValueError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
-        name = content.get("preset") if isinstance(content, dict) else None
-    name = choice("preset", name or settings.Config.preset, tuple(settings.PRESETS))
+    asked: list[Any] = _values(words, "--preset")
+    asked = asked or [_content(file).get("preset") for file in config_files(words)]
+    name = choice("preset", (asked and asked[-1]) or settings.Config.preset, tuple(settings.PRESETS))
     values: dict[str, Any] = settings.PRESETS[name] | {"preset": name}
     return values
 
 
-def _value(words: list[str], flag: str) -> str | None:
-    """Of the last such flag, as the parser has it."""
-    value = None
+def config_files(words: list[str]) -> list[str]:
+    """The files with settings that the words name."""
+    return _values(words, "--config")
+
+
+def check_names(file: str, known: tuple[str, ...]) -> None:
+    """See that a file with settings can be read and has only such as there are."""
+    for name in _content(file):
+        if name not in known:
+            raise ValueError(f"{file}: there is no setting {name!r}{nearest(name, known)}")
+
+
+def _content(file: str) -> dict[Any, Any]:
+    import yaml
+
+    if Path(file).is_dir():
+        raise ValueError(f"--config: {file} is a folder; expected a YAML file")
+    if not Path(file).exists():
+        raise FileNotFoundError(f"--config: there is no file {file}")
+    try:
+        content = yaml.safe_load(Path(file).read_text(encoding="utf-8-sig"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+    if isinstance(content, dict) and content:
+        return content
+    found = "a list" if isinstance(content, list) else f"the text {str(content)[:40]!r}"
+    raise ValueError(f"{file} is {found if content else 'empty'}; expected a setting a line, like epochs: 3")
+
+
+def _values(words: list[str], flag: str) -> list[str]:
+    """Of every such flag; the last one counts."""
+    values = []
     for word, following in pairwise([*words, ""]):
-        if word == flag:
-            value = following
+        if word == flag and following:
+            values.append(following)
         if word.startswith(flag + "="):
-            value = word.partition("=")[2]
-    return value
+            values.append(word.partition("=")[2])
+    return values
 
 
 def config_first(words: list[str]) -> list[str]:
@@ -173,13 +194,16 @@ def export(folder: str, file: str) -> int:
     from lrn.training import checkpoint
 
     run, path = Run.open(folder), Path(file)
-    if path.exists():
+    if os.path.lexists(path):
         raise ValueError(f"{path} exists; choose another name")
-    weights = checkpoint.load(run.best, run.task)["model"]
+    weights = checkpoint.load(run.file("best.ckpt"), run.task)["model"]
     header = {"task": run.task, "config": json.dumps(run.config)}
     content = save({name: value.contiguous() for name, value in weights.items()}, header)
-    write_whole(path, lambda out: out.write(content))
-    print(f"{path}: {len(weights)} tensors, {sum(v.numel() for v in weights.values()):,} numbers")
+    try:
+        write_whole(path, lambda out: out.write(content))
+    except OSError as error:
+        raise OSError(f"{error.strerror}; choose another place") from None
+    print(f"{path}: {_size(weights)}")
     return 0
 
 
@@ -204,7 +228,12 @@ def import_(folder: str, file: str, overwrite: bool) -> int:
     model = jobs.empty_model(run)
     load_weights(model, weights)
     checkpoint.save(run.best, run.task, {"model": weights, "figures": {}, "epoch": 0})
+    print(f"{run.best}: {_size(weights)}, from {path}")
     return 0
+
+
+def _size(weights: dict[str, Any]) -> str:
+    return f"{len(weights)} tensors, {sum(value.numel() for value in weights.values()):,} numbers"
 
 
 def _console() -> Any:

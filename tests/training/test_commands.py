@@ -1,6 +1,7 @@
 """What the commands do, whatever the task: limits of training, divergence, export and import."""
 
 import json
+import re
 import shutil
 import struct
 
@@ -106,6 +107,63 @@ def test_an_existing_run(command, tmp_path):
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["mine"]
 
 
+def test_a_full_disk_from_the_start(command, tmp_path):
+    """The first three files that it writes are those of the run folder."""
+    for number in (1, 2, 3):
+        done = lrn(*command, fault=Fault("full", number))
+        assert done.code == 2
+        assert done.err.startswith(f"lrn: cannot make the run folder {tmp_path / 'run'} (cannot write ")
+        assert done.err.endswith("No space left on device); choose another: --out\n")
+        assert done.err.count("\n") == 1
+    assert lrn(*command, "--max_steps", 1).code == 0
+
+
+@pytest.mark.parametrize(
+    "words", [["evaluate"], ["predict", "--prompt", "w1"], ["train", "--resume"], ["export", "file"]]
+)
+@pytest.mark.parametrize("name", ["config.json", "about.json", "vocabulary.json", "best.ckpt", "last.ckpt"])
+def test_a_run_that_lacks_a_file(words, name, finished, tmp_path, monkeypatch, capsys):
+    """Either the command does without, or one line says what is missing where."""
+    monkeypatch.chdir(tmp_path)
+    run = shutil.copytree(finished, tmp_path / "run")
+    (run / name).unlink()
+    place = 2 if words[0] == "train" else 1
+    code = cli.main([*words[:place], str(run), *words[place:]])
+    said = capsys.readouterr()
+    needed = {
+        "evaluate": ("config.json", "vocabulary.json", "best.ckpt"),
+        "predict": ("config.json", "vocabulary.json", "best.ckpt"),
+        "export": ("config.json", "best.ckpt"),
+        "train": ("config.json", "about.json", "last.ckpt"),
+    }[words[0]]
+    assert code == (2 if name in needed else 0), said.err
+    if code:
+        assert said.err.startswith(f"lrn: {run} ")
+        assert name in said.err
+        assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["best.ckpt", "last.ckpt"])
+def test_a_truncated_state(name, finished, tmp_path, capsys):
+    run = shutil.copytree(finished, tmp_path / "run")
+    path = run / name
+    path.write_bytes(path.read_bytes()[:-100])
+    words = ["evaluate", str(run)] if name == "best.ckpt" else ["train", "--resume", str(run)]
+    assert cli.main(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"lrn: {path} is damaged: ")
+    assert said.count("\n") == 1
+
+
+def test_resume_takes_no_settings(finished, capsys):
+    for words in (["lm", "--resume", str(finished)], ["--resume", str(finished), "--epochs", "5"]):
+        assert cli.main(["train", *words]) == 2
+        said = capsys.readouterr().err
+        assert "a run that is resumed keeps its task and its settings" in said
+        assert "did you mean" not in said
+        assert said.count("\n") == 1
+
+
 # Weights out and in -----------------------------------------------------------------------------
 
 
@@ -133,7 +191,9 @@ def run(finished, tmp_path):
 
 def test_export_and_import(exported, run, finished, tmp_path):
     shutil.copytree(finished, tmp_path / "whole")
-    assert lrn("import", run, exported).code == 0
+    done = lrn("import", run, exported)
+    assert done.code == 0
+    assert re.fullmatch(rf"{run}/best.ckpt: \d+ tensors, [\d,]+ numbers, from {exported}\n", done.out)
     assert evaluation(run) == evaluation(tmp_path / "whole")
 
 
@@ -226,10 +286,17 @@ def test_no_file(run, tmp_path, capsys):
 
 def test_nothing_to_export(run, tmp_path, capsys):
     assert cli.main(["export", str(run), str(tmp_path / "file")]) == 2
-    assert "there is no saved state" in capsys.readouterr().err
+    assert f"{run} has no best.ckpt" in capsys.readouterr().err
     assert not (tmp_path / "file").exists()
 
 
 def test_export_into_no_folder(finished, tmp_path, capsys):
     assert cli.main(["export", str(finished), str(tmp_path / "none" / "file")]) == 2
     assert capsys.readouterr().err.startswith(f"lrn: cannot write {tmp_path / 'none' / 'file'}: No such file")
+
+
+def test_export_below_a_file(finished, tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    assert cli.main(["export", str(finished), str(tmp_path / "file" / "weights")]) == 2
+    path = tmp_path / "file" / "weights"
+    assert capsys.readouterr().err == f"lrn: cannot write {path}: Not a directory; choose another place\n"

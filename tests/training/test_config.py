@@ -5,7 +5,7 @@ import yaml
 
 from lrn import cli, commands
 from lrn.tasks.lm.config import PRESETS, LMConfig
-from lrn.training.config import TrainConfig
+from lrn.training.config import TrainConfig, nearest
 
 
 @pytest.mark.parametrize(
@@ -110,6 +110,27 @@ def test_switches(words, value, settings):
     assert settings(*words).overwrite is value
 
 
+def test_a_minus_is_as_good_as_an_underscore(settings):
+    assert settings("--batch-size", "7", "--valid-columns=3").batch_size == 7
+
+
+def test_letters_that_changed_places():
+    assert nearest("prat", ("rate", "part")) == " (did you mean 'part'?)"
+
+
+@pytest.mark.parametrize(("task", "setting"), [("lm", "min_count"), ("ner", "sentences")])
+def test_settings_of_the_built_in_data_alone(task, setting, capsys):
+    assert cli.main(["train", task, "--data", "folder", f"--{setting}", "7"]) == 2
+    assert capsys.readouterr().err.startswith(f"lrn: {setting} is for the built-in data only: with --data ")
+
+
+def test_a_file_for_a_comparison(tmp_path, capsys):
+    path = tmp_path / "my.yaml"
+    path.write_text("units: lrn,lstm\nseeds: '1'\nunit: lrn\n")
+    assert cli.main(["compare", "lm", "--config", str(path)]) == 2
+    assert "my.yaml: there is no setting 'unit' (did you mean 'units'?)" in capsys.readouterr().err
+
+
 def test_printed_settings_can_be_read_back(settings, capsys):
     words = ["--unit", "sru", "--lr", "0.5", "--preset", "small", "--precision", "bf16", "--data", "text"]
     with pytest.raises(SystemExit) as left:
@@ -123,12 +144,18 @@ def test_printed_settings_can_be_read_back(settings, capsys):
 @pytest.mark.parametrize(
     ("file", "says"),
     [
-        ("lerning: 3\n", "lerning"),
-        ("hidden: wide\n", "hidden"),
-        ("preset: 3\n", "unknown preset 3"),
+        ("lerning: 3\n", "my.yaml: there is no setting 'lerning'"),
+        ("epochs: 2\nhiden: 3\n", "my.yaml: there is no setting 'hiden' (did you mean 'hidden'?)"),
+        ("3: 4\n", "my.yaml: there is no setting 3"),
+        ("", "my.yaml is empty; expected a setting a line, like epochs: 3"),
+        ("# nothing yet\n", "my.yaml is empty"),
+        ("{}\n", "my.yaml is empty"),
+        ("hello\n", "my.yaml is the text 'hello'; expected a setting a line"),
+        ("hidden: wide\n", "my.yaml: hidden: expected int"),
+        ("preset: 3\n", "my.yaml: preset: expected str"),
         ("preset: smal\n", "did you mean 'small'?"),
         ("a: [1\n", "is not YAML"),
-        ("- 1\n", "- 1"),
+        ("- 1\n", "my.yaml is a list; expected a setting a line"),
         ("unit: lrm\n", "did you mean 'lrn'?"),
         ("\x00", "my.yaml"),
     ],
@@ -146,11 +173,16 @@ def test_wrong_files(file, says, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--config", "none.yaml"], "none.yaml"),
+        (["--config", "none.yaml"], "--config: there is no file none.yaml"),
+        (["--config", "."], "--config: . is a folder"),
+        (["--preset", "small", "--config", "none.yaml"], "--config: there is no file none.yaml"),
         (["--config"], "--config"),
         (["--preset"], "--preset"),
         (["--pre", "small"], "--pre"),
         (["--lerning", "3"], "--lerning"),
+        (["--hiden", "3"], "(did you mean '--hidden'?)"),
+        (["--batchsize", "3"], "(did you mean '--batch_size'?)"),
+        (["--learning_rate", "3"], "--learning_rate 3 (lrn train lm --help"),
         (["--hidden", "wide"], "hidden"),
         (["--hidden", "1.5"], "hidden"),
         (["--hidden", "0"], "hidden must be at least 1, got 0"),

@@ -1,8 +1,10 @@
 """The run folder: never lost by mistake, complete or not a run."""
 
+import errno
 import json
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -89,12 +91,71 @@ def test_a_file_in_its_place(tmp_path):
 def test_it_is_a_run_only_when_it_is_complete(tmp_path):
     def begin(run):
         assert not (run.folder / "config.json").exists()
-        raise OSError("no space")
+        raise KeyboardInterrupt
 
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(KeyboardInterrupt):
         Run.create("lm", LMConfig(out=str(tmp_path / "run")), {}, begin)
     with pytest.raises(ValueError, match="is not a run folder"):
         Run.open(tmp_path / "run")
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_full_disk_leaves_nothing_in_the_way(overwrite, tmp_path):
+    def begin(run):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if overwrite:
+        make(tmp_path / "run")
+    config = LMConfig(out=str(tmp_path / "run"), overwrite=overwrite)
+    with pytest.raises(
+        ValueError, match=r"run folder .*run \(No space left on device\); choose another: --out"
+    ):
+        Run.create("lm", config, {}, begin)
+    make(tmp_path / "run")
+
+
+@pytest.mark.parametrize("what", ["exists", "iterdir", "mkdir"])
+def test_no_permission(what, tmp_path, monkeypatch):
+    """At whichever step the system refuses; tests may run as root, to whom it refuses nothing."""
+
+    def refuse(path, *args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    (tmp_path / "run").mkdir()
+    monkeypatch.setattr(Path, what, refuse)
+    with pytest.raises(ValueError, match=r"run folder .*run \(Permission denied\); choose another: --out"):
+        make(tmp_path / "run")
+
+
+def test_no_permission_to_overwrite(tmp_path, monkeypatch):
+    def refuse(path, *args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied", "config.json")
+
+    make(tmp_path / "run")
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    with pytest.raises(ValueError, match=r"run folder .*run \(Permission denied\); choose another: --out"):
+        make(tmp_path / "run", overwrite=True)
+
+
+def test_below_a_file(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ValueError, match=r"run folder .*file/run \(Not a directory\); choose another: --out"):
+        make(tmp_path / "file" / "run", overwrite=True)
+
+
+def test_a_file_that_is_missing(tmp_path):
+    run = make(tmp_path / "run")
+    (tmp_path / "run" / "about.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"run cannot be used: its about\.json is missing"):
+        run.about()
+
+
+def test_misspelt(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path / "runs" / "lm-lrn-quick-1")
+    for folder in ("runs/lm-lrn-quik-1", "lm-lrn-quick-1", str(tmp_path / "runs" / "lm-lrn-1")):
+        with pytest.raises(FileNotFoundError, match=r"\(did you mean '.*runs/lm-lrn-quick-1'\?\)"):
+            Run.open(folder)
 
 
 def test_no_folder(tmp_path):

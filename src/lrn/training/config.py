@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
@@ -69,11 +70,17 @@ def choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
     raise ValueError(f"unknown {name} {value!r}{nearest(value, allowed)}; allowed: {', '.join(allowed)}")
 
 
-def nearest(value: str, allowed: tuple[str, ...]) -> str:
-    import difflib
+def nearest(value: object, allowed: Sequence[str], before: str = "") -> str:
+    """A hint at the most similar of ``allowed``, if one is similar; letters that changed places are."""
+    from difflib import SequenceMatcher
 
-    close = difflib.get_close_matches(str(value).lower(), allowed, 1, 0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    typed = str(value).lower()
+
+    def likeness(name: str) -> tuple[float, bool]:
+        return SequenceMatcher(None, typed, name).ratio(), sorted(typed) == sorted(name)
+
+    best = max(allowed, key=likeness)
+    return f" (did you mean '{before}{best}'?)" if likeness(best)[0] >= 0.5 else ""
 
 
 def at_least(config: Any, name: str, least: float) -> None:

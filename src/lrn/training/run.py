@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lrn.files import read_json, write_json
-from lrn.training.config import TrainConfig
+from lrn.training.config import TrainConfig, nearest
 
 
 class Run:
@@ -55,29 +55,21 @@ class Run:
         One that exists and is not empty is an error unless ``config.overwrite``.
         """
         folder = cls.folder_for(task, config)
-        if folder.exists() and not folder.is_dir():
-            raise ValueError(f"{folder} is a file; --out must name a folder")
-        if folder.exists() and any(folder.iterdir()):
-            if not _is_run(folder):
-                raise ValueError(f"{folder} exists and is not a run folder; choose another: --out")
-            if not config.overwrite:
-                raise ValueError(
-                    f"{folder} exists. Go on with it: lrn train --resume {folder}; "
-                    "start anew: --overwrite; or choose another folder: --out"
-                )
-            shutil.rmtree(folder)
         try:
+            _clear(folder, config.overwrite)
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ValueError(
-                f"cannot make the run folder {folder} ({error.strerror}); choose another: --out"
-            ) from None
+            raise _cannot_make(folder, error) from None
         data = config.data and str(Path(config.data).resolve())  # to be found from anywhere
         settings = asdict(config) | {"data": data, "out": None, "overwrite": False}  # it may be moved
         run = cls(folder, task, settings)
-        write_json(folder / "about.json", {"command": command(), "versions": versions(), **about})
-        begin(run)
-        write_json(folder / "config.json", {"task": task, **settings})  # last: now it is a run folder
+        try:
+            write_json(folder / "about.json", {"command": command(), "versions": versions(), **about})
+            begin(run)
+            write_json(folder / "config.json", {"task": task, **settings})  # last: now it is a run folder
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)  # it was empty, and half of it would be in the way
+            raise _cannot_make(folder, error) from None
         return run
 
     @classmethod
@@ -85,7 +77,7 @@ class Run:
         """An existing folder, as far as its settings go."""
         folder = Path(folder)
         if not folder.is_dir():
-            raise FileNotFoundError(f"there is no run folder {folder}")
+            raise FileNotFoundError(f"there is no run folder {folder}{_similar(folder)}")
         if not (folder / "config.json").exists():
             raise ValueError(f"{folder} is not a run folder: it has no config.json")
         settings = read_json(folder / "config.json")
@@ -93,8 +85,19 @@ class Run:
             raise ValueError(f"{folder / 'config.json'} does not name a task")
         return cls(folder, settings.pop("task"), settings)
 
+    def file(self, name: str) -> Path:
+        """One of the files without which a run is of no use."""
+        path = self.folder / name
+        if path.is_file():
+            return path
+        if path.suffix == ".ckpt":
+            raise FileNotFoundError(
+                f"{self.folder} has no {name}: nothing was validated yet, or it was deleted"
+            )
+        raise FileNotFoundError(f"{self.folder} cannot be used: its {name} is missing")
+
     def about(self) -> dict[str, Any]:
-        path = self.folder / "about.json"
+        path = self.file("about.json")
         about = read_json(path)
         if not isinstance(about, dict):
             raise ValueError(f"{path} is damaged: it holds no settings but a {type(about).__name__}")
@@ -110,6 +113,33 @@ class Run:
         path = self.folder / "metrics.json"
         before = read_json(path) if path.exists() else {}
         write_json(path, before | values)
+
+
+def _clear(folder: Path, overwrite: bool) -> None:
+    """Make room for a run, if what is there may go."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; --out must name a folder")
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    if not _is_run(folder):
+        raise ValueError(f"{folder} exists and is not a run folder; choose another: --out")
+    if not overwrite:
+        raise ValueError(
+            f"{folder} exists. Go on with it: lrn train --resume {folder}; "
+            "start anew: --overwrite; or choose another folder: --out"
+        )
+    shutil.rmtree(folder)
+
+
+def _cannot_make(folder: Path, error: OSError) -> ValueError:
+    reason = error.strerror or str(error)
+    return ValueError(f"cannot make the run folder {folder} ({reason}); choose another: --out")
+
+
+def _similar(folder: Path) -> str:
+    """A hint at the run beside it, or in runs/, that was meant."""
+    near = [*folder.parent.glob("*/config.json"), *Path("runs").glob("*/config.json")]
+    return nearest(folder, [str(path.parent) for path in near]) if near else ""
 
 
 def _is_run(folder: Path) -> bool:

@@ -301,6 +301,7 @@ def test_prompt(run, capsys):
     drawn = continue_text(model, prompt, words=40, seed=3, banned=(unknown,))
     lines = " ".join(vocabulary.decode(drawn)).replace("<eos>", "\n")
     assert said.startswith("a b ")
+    assert not any(line.startswith(" ") for line in said.splitlines())
     assert said.split() == ["a", "b", *lines.split()]
     assert said.count("\n") == lines.count("\n") + 1
     assert said == predicted(capsys, run, "--prompt", "a b", "--words", 40, "--seed", 3)

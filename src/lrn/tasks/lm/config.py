@@ -89,6 +89,8 @@ class LMConfig(TrainConfig):
         probability(
             self, "drop_words", "drop_input", "drop_hidden", "drop_output", "drop_latent", "drop_weights"
         )
+        if self.data is not None and self.min_count != LMConfig.min_count:
+            raise ValueError("min_count is for the built-in data only: with --data every word is kept")
         if not self.init > 0:
             raise ValueError(f"init must be positive, got {self.init}")
         if not 0 < self.fraction <= 1:

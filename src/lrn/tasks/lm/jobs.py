@@ -59,11 +59,11 @@ def prepare(config: LMConfig) -> tuple[LMTrainee, dict[str, Any]]:
     first = Run.open(config.start or "")
     if first.task != "lm":
         raise ValueError(f"{first.folder} is a run of task {first.task!r}; finetuning needs one of 'lm'")
-    known = Vocabulary.load(first.folder / VOCABULARY)
+    known = Vocabulary.load(first.file(VOCABULARY))
     if known.words != corpus.vocabulary.words:
         raise ValueError(f"{first.folder} was trained on other data than this: their vocabularies differ")
     trainee = LMTrainee(config, corpus)
-    load_weights(trainee.model, checkpoint.load(first.best, "lm")["model"])
+    load_weights(trainee.model, checkpoint.load(first.file("best.ckpt"), "lm")["model"])
     trainee.progress.best = trainee.validate()["loss"]  # what finetuning has to beat
     return trainee, describe(corpus) | {"start": str(first.folder)}
 
@@ -138,19 +138,15 @@ def _perplexity(loss: float) -> float:
 def empty_model(run: Run) -> LanguageModel:
     """A model of a run's shape."""
     config: LMConfig = from_dict(LMConfig, run.config)
-    return LanguageModel(config, len(Vocabulary.load(run.folder / VOCABULARY)))
+    return LanguageModel(config, len(Vocabulary.load(run.file(VOCABULARY))))
 
 
 def load(run: Run) -> tuple[LanguageModel, Vocabulary, LMConfig]:
     """The best weights of a run, ready for use."""
     config: LMConfig = from_dict(LMConfig, run.config)
-    vocabulary = Vocabulary.load(run.folder / VOCABULARY)
+    vocabulary = Vocabulary.load(run.file(VOCABULARY))
     model = empty_model(run)
-    if not run.best.exists():
-        raise FileNotFoundError(
-            f"{run.folder} has no best.ckpt: nothing was validated yet, or it was deleted"
-        )
-    load_weights(model, checkpoint.load(run.best, "lm")["model"])
+    load_weights(model, checkpoint.load(run.file("best.ckpt"), "lm")["model"])
     return model.eval(), vocabulary, config
 
 
@@ -212,9 +208,11 @@ def predict(run: Run, options: PredictConfig, console: Console) -> None:
         banned=banned,
     )
     print(options.prompt, end="", flush=True)
+    blank = " "
     for number in drawn:
         word = vocabulary.decode([number])[0]
-        print("\n" if word == END else f" {word}", end="", flush=True)
+        print("\n" if word == END else blank + word, end="", flush=True)
+        blank = "" if word == END else " "
     print()
 
 
