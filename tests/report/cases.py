@@ -1,7 +1,36 @@
-"""A comparison's results, made up."""
+"""A comparison's results, made up: a small one with round numbers, and one like those that people get."""
+
+import math
+import statistics
+from dataclasses import asdict
+
+from lrn.tasks.lm.config import PRESETS, LMConfig
+
+# Units with their parameters, perplexity after training and at what seconds a step; some nearly the same.
+SIX = {
+    "lstm": (1_702_100, 119.87, 0.0642),
+    "gru": (1_531_600, 148.05, 0.0631),
+    "sru": (1_343_100, 102.52, 0.0254),
+    "atr": (1_191_100, 121.33, 0.0249),
+    "lrn": (1_261_600, 118.59, 0.0238),
+    "olrn": (1_261_600, 119.02, 0.0241),
+}
+
+MEMORY = {
+    "caption": "What is left of each word as the sentence goes on; darker is more.",
+    "svg": '<svg viewBox="0 0 900 330" role="img">'
+    + "".join(
+        f'<rect x="{90 + 32 * t}" y="{10 + 24 * k}" width="30" height="22" fill="#d55e00" '
+        f'opacity="{0.8 ** (t - k):.2f}"/>'
+        for k in range(12)
+        for t in range(k, 25)
+    )
+    + "".join(f'<text x="80" y="{26 + 24 * k}" text-anchor="end">word {k}</text>' for k in range(12))
+    + "</svg>",
+}
 
 
-def results(units=("lstm", "lrn"), seeds=(1, 2), **more):
+def results(names=("lstm", "lrn"), seeds=(1, 2), **more):
     rows = {
         unit: {
             "parameters": 1000 * (n + 1) + 234,
@@ -10,7 +39,7 @@ def results(units=("lstm", "lrn"), seeds=(1, 2), **more):
             "deviation": 1.41 if len(seeds) > 1 else None,
             "curves": [[[1, 150.0 + n], [2, 120.0 + n]] for _ in seeds],
         }
-        for n, unit in enumerate(units)
+        for n, unit in enumerate(names)
     }
     return {
         "task": "lm",
@@ -25,7 +54,60 @@ def results(units=("lstm", "lrn"), seeds=(1, 2), **more):
         "command": "lrn compare lm",
         "times": {
             unit: {"median": 0.01 / (n + 1), "low": 0.009, "high": 0.02, "rounds": 9}
-            for n, unit in enumerate(units)
+            for n, unit in enumerate(names)
         },
         **more,
+    }
+
+
+def realistic(epochs=10, seeds=(1, 2), **more):
+    """Six units, all settings of the language model, and a command with long paths."""
+    config = asdict(
+        LMConfig(**PRESETS["small"] | {"preset": "small", "epochs": epochs, "data": "/home/someone/data/ptb"})
+    )
+    for name in ("unit", "seed", "out", "overwrite"):
+        config.pop(name)
+    return results(
+        units={unit: _row(n, *SIX[unit][:2], epochs, seeds) for n, unit in enumerate(SIX)},
+        seeds=list(seeds),
+        config=config,
+        data={
+            "source": "/home/someone/data/ptb",
+            "tokens": {"train": 929_589, "valid": 73_760, "test": 82_430},
+            "types": 10_000,
+            "fingerprint": "fd2c040dd58df22a2c94ac7f30c555f8007d687bf9c483d1493ffa50e4af8f71",
+        },
+        versions={
+            "python": "3.11.7",
+            "platform": "Linux-6.18.44-x86_64-with-glibc2.36",
+            "cores": "2",
+            "lrn": "0.1.0",
+            "torch": "2.13.0+cpu",
+            "lightning": "2.6.6",
+            "numpy": "2.4.6",
+        },
+        command="lrn compare lm --preset small --epochs 10 --seeds 1,2 --units lstm,gru,sru,atr,lrn,olrn "
+        "--data /home/someone/data/ptb --out comparisons/lm-small-ptb",
+        times={
+            unit: {"median": time, "low": time * 0.97, "high": time * 1.06, "rounds": 87}
+            for unit, (*_, time) in SIX.items()
+        },
+        **more,
+    )
+
+
+def _row(n, parameters, perplexity, epochs, seeds):
+    figures = [perplexity * (1 + 0.006 * (place - (len(seeds) - 1) / 2)) for place in range(len(seeds))]
+    return {
+        "parameters": parameters,
+        "figures": figures,
+        "mean": statistics.fmean(figures),
+        "deviation": statistics.stdev(figures) if len(figures) > 1 else None,
+        "curves": [
+            [
+                [e, figure * 1.05 + (400 - 30 * n) * math.exp(-e / (1.8 + seed / 3))]
+                for e in range(1, epochs + 1)
+            ]
+            for seed, figure in enumerate(figures)
+        ],
     }

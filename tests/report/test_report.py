@@ -1,11 +1,12 @@
 """Tables and page say what the results say, and the page needs nothing from anywhere."""
 
 import json
+import math
 import re
 from html.parser import HTMLParser
 
 import pytest
-from report.cases import results
+from report.cases import realistic, results
 
 from lrn.report import charts, page, tables
 
@@ -34,7 +35,7 @@ def test_markdown_and_latex(tmp_path):
 class Reader(HTMLParser):
     """Sees that what is opened is closed, and collects the table's cells and the data."""
 
-    EMPTY = ("meta", "link", "path", "circle", "rect", "polyline")
+    EMPTY = ("meta", "link", "path", "circle", "rect", "polyline", "polygon")
 
     def __init__(self):
         super().__init__()
@@ -73,6 +74,51 @@ def test_page_shows_text_as_text():
     assert "&lt;b&gt;&amp;" in shown
 
 
+def test_page_shows_memory_where_there_is_one():
+    memory = {"caption": "of <this>", "svg": '<svg viewBox="0 0 9 9"><text>word</text></svg>'}
+    shown = page.render(results(memory=memory))
+    before, after = shown.index(">Parameters<"), shown.index(">Settings<")
+    assert before < shown.index(">What LRN remembers<") < shown.index(memory["svg"]) < after
+    assert "<figcaption>of &lt;this&gt;</figcaption>" in shown
+    reader = Reader()
+    reader.feed(shown)
+    assert reader.open == []
+    assert json.loads(reader.data)["memory"] == memory
+    assert "What LRN remembers" not in page.render(results())
+
+
+def test_best_of_each_column():
+    assert tables.best(results()) == {
+        "parameters": ["lstm"],
+        "test perplexity": ["lstm"],
+        "ms / batch": ["lrn"],
+    }
+    assert tables.best(results(lower_is_better=False))["test perplexity"] == ["lrn"]
+    assert tables.best(results(("lrn",))) == {}
+    assert page.render(results()).count("class='best'") == 3
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+def test_a_unit_that_diverged_is_left_out_of_the_charts_only(broken):
+    given = results()
+    given["units"]["lstm"] |= {"mean": broken, "deviation": math.nan, "curves": [[[1, broken]]] * 2}
+    shown = page.render(given)
+    assert f"<td>{broken:.2f} ± nan</td>" in shown
+    assert tables.best(given)["test perplexity"] == ["lrn"]
+    assert not re.findall(r'[a-z]="[^"]*\b(nan|inf)', shown)
+    given["units"]["lrn"] |= given["units"]["lstm"]
+    assert ">Learning<" not in page.render(given)
+
+
+def test_spread_is_drawn():
+    shown = page.render(realistic())
+    assert shown.count("<polygon") == 6  # a band a unit
+    assert shown.count('class="whisker"') == 6 + 2 * 6
+    alone = page.render(realistic(seeds=(1,)))
+    assert alone.count("<polygon") == 0
+    assert alone.count('class="whisker"') == 6 + 6
+
+
 def test_charts_stay_inside_their_frame():
     curves = {"lstm": [(1.0, 5e6), (2.0, 4e6)], "lrn": [(1.0, 1e-3), (2.0, 1e-3)]}
     for drawing in (
@@ -88,3 +134,12 @@ def test_charts_stay_inside_their_frame():
 def test_ticks_are_round():
     axis = charts.Axis([3.1, 97.0], 0, 100)
     assert axis.ticks() == [0, 20, 40, 60, 80, 100]
+    assert charts.Axis([105.0, 370.0], 0, 100, log=True).ticks() == [100, 150, 200, 300]
+    assert charts.Axis([2.0, 40_000.0], 0, 100, log=True).ticks() == [1, 10, 100, 1000, 10_000]
+    assert list(map(charts.number, (0, 1500, 500_000, 1.5e6, 0.25))) == ["0", "1,500", "500K", "1.5M", "0.25"]
+
+
+def test_names_of_dots_lie_apart():
+    dots = {unit: (200.0 + 2 * n, 120.0) for n, unit in enumerate(charts.COLOURS)}
+    boxes = list(charts._labels(dots, []).values())
+    assert not any(charts._meet(a, b) for n, a in enumerate(boxes) for b in boxes[:n])

@@ -12,31 +12,45 @@ from lrn.files import write_text
 from lrn.report import charts, tables
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --soft: #666; --line: #ddd; --mark: #fdf3ec }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8e6e3; --paper: #17181a; --soft: #a09d98; --line: #3a3b3e; --mark: #2b211a }
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --soft: #666; --line: #ddd; --mark: #fdf0e6 }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e8e6e3; --paper: #17181a; --soft: #a5a29d; --line: #3a3b3e; --mark: #33251b }
 }
 * { box-sizing: border-box }
 body { margin: 0 auto; max-width: 1160px; padding: 1.2rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, sans-serif }
-h1 { font-size: 1.5rem; margin: 0 0 .2rem } h2 { font-size: 1.05rem; margin: 0 0 .4rem }
-p.about { color: var(--soft); margin: 0 0 1rem }
+  font: 1rem/1.5 system-ui, sans-serif }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .3rem } h2 { font-size: 1.05rem; margin: 0 0 .4rem }
+.about { color: var(--soft); margin: 0 0 1rem } figcaption { color: var(--soft); font-size: .85rem }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { padding: .35rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
-th:first-child, td:first-child { text-align: left } tr.lrn { background: var(--mark); font-weight: 600 }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 1.2rem;
-  margin: 1.4rem 0 }
-figure { margin: 0; break-inside: avoid } svg { width: 100%; height: auto; font: 13px system-ui, sans-serif }
-svg text:not([fill]) { fill: var(--ink) } svg .grid { stroke: var(--line) }
-pre { overflow-x: auto; padding: .7rem; border: 1px solid var(--line); border-radius: 6px; font-size: .82rem;
+th { vertical-align: bottom; font-weight: 500; color: var(--soft) } .best { font-weight: 700 }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--paper) }
+.lrn, .lrn td:first-child { background: var(--mark); print-color-adjust: exact }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 1.6rem;
+  margin: 1.6rem 0 }
+figure { margin: 0; break-inside: avoid }
+svg { display: block; width: 100%; height: auto; color: var(--ink); font: 13px system-ui, sans-serif }
+svg text:not([fill]) { fill: currentColor } svg .grid { stroke: var(--line) }
+svg .dot { stroke: var(--paper) } svg .whisker { stroke: currentColor; opacity: .7 }
+.memory { margin: 0 0 1.6rem } .memory svg { min-width: 640px; color: #1b1b1b; background: #fff }
+@media screen and (prefers-color-scheme: dark) {
+  .memory svg { filter: invert(.91) hue-rotate(180deg) brightness(1.35) } /* it is drawn on white */
+}
+pre { padding: .7rem; margin: 0; border: 1px solid var(--line); border-radius: 6px; font-size: .82rem;
   white-space: pre-wrap; overflow-wrap: anywhere }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: .85rem; margin: 0 }
-dt { color: var(--soft) } dd { margin: 0; overflow-wrap: anywhere }
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 320px), 1fr)); gap: 1.4rem }
-@media print { body { font-size: 11px; padding: 0; max-width: none }
-  .charts { grid-template-columns: 1fr 1fr }
-  dl { font-size: 9px } pre { font-size: 9px } h1 { font-size: 16px } }
+section { margin: 0 0 1.4rem } dl { font-size: .85rem; margin: 0 } .many dl { columns: 4 10rem }
+dl div { display: flex; flex-wrap: wrap; column-gap: .6rem; break-inside: avoid }
+dt { color: var(--soft); min-width: 6.8rem } dd { margin: 0; min-width: 0; overflow-wrap: anywhere }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr)); gap: 0 2rem }
+@media (min-width: 920px) { .charts svg { font-size: 11px } }
+@media (max-width: 600px) { th, td { padding: .35rem .4rem; font-size: .85rem } th { white-space: normal } }
+@media print {
+  :root { color-scheme: light; font-size: 11px } body { padding: 0; max-width: none }
+  .charts { grid-template-columns: 1fr 1fr; gap: 1rem 1.6rem } .many dl { columns: 4 }
+  .wide { overflow: visible } tr :first-child { position: static !important }
+  .memory svg { min-width: 0; max-height: 105mm } section { break-inside: avoid }
+}
 """
 
 
@@ -45,18 +59,22 @@ def write(results: dict[str, Any], path: Path) -> None:
 
 
 def render(results: dict[str, Any]) -> str:
-    """The page, from nothing but results.json's content, which it carries along."""
+    """The page, from nothing but results.json's content, which it carries along.
+
+    ``results["memory"]``, where it is: ``caption``, and ``svg``, a drawing that is shown as it is.
+    """
     title = f"lrn compare: {tables.title(results)}"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><style>{STYLE}</style></head><body>'
         f"<h1>{escape(title)}</h1><p class='about'>{escape(_about(results))}</p>"
-        f"<div class='wide'>{_table(results)}</div>"
-        f"<div class='charts'>{''.join(_figures(results))}</div>"
-        f"<div class='facts'>{_facts('Settings', results['config'])}"
-        f"{_facts('Data', results['data'])}{_facts('Versions and machine', results['versions'])}</div>"
-        f"<h2>To repeat it</h2><pre>{escape(results['command'])}</pre>"
+        f"<div class='wide' tabindex='0'>{_table(results)}</div>"
+        f"<div class='charts'>{''.join(_figures(results))}</div>{_memory(results)}"
+        f"{_facts('Settings', results['config'], 'many')}"
+        f"<div class='facts'>{_facts('Data', results['data'])}"
+        f"{_facts('Versions and machine', results['versions'])}</div>"
+        f"<section><h2>To repeat it</h2><pre>{escape(results['command'])}</pre></section>"
         f"<script type='application/json' id='results'>{_embedded(results)}</script></body></html>\n"
     )
 
@@ -65,8 +83,10 @@ def _about(results: dict[str, Any]) -> str:
     direction = "lower" if results["lower_is_better"] else "higher"
     return (
         "The same model and settings, only the recurrent unit changed. "
-        f"{results['metric'].replace('_', ' ').capitalize()}: {direction} is better. "
-        "Times are medians of training steps that took turns in one process."
+        f"{results['metric'].replace('_', ' ').capitalize()}: {direction} is better"
+        f"{'; ± is the standard deviation over the seeds' if len(results['seeds']) > 1 else ''}. "
+        "Times are medians of training steps that took turns in one process. "
+        f"{'Bold is the best of its column.' if len(results['units']) > 1 else ''}"
     )
 
 
@@ -76,44 +96,76 @@ def _embedded(results: dict[str, Any]) -> str:
 
 def _table(results: dict[str, Any]) -> str:
     header, *body = tables.rows(results)
+    best = tables.best(results)
     lines = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in header) + "</tr>"]
-    for row in body:
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
-        lines.append(f'<tr class="{escape(row[0])}">{cells}</tr>')
+    for unit, *cells in body:
+        line = f"<td>{escape(unit)}</td>"
+        for column, cell in zip(header[1:], cells, strict=True):
+            marked = " class='best'" if unit in best.get(column, ()) else ""
+            line += f"<td{marked}>{escape(cell)}</td>"
+        lines.append(f'<tr class="{escape(unit)}">{line}</tr>')
     return f"<table>{''.join(lines)}</table>"
 
 
 def _figures(results: dict[str, Any]) -> list[str]:
-    units, times = results["units"], results["times"]
+    """Each with what its lines mean; without those that there is nothing to draw for."""
+    units, several, lower = results["units"], len(results["seeds"]) > 1, results["lower_is_better"]
     metric, curve = results["metric"].replace("_", " "), results["curve"].replace("_", " ")
-    milliseconds = {unit: times[unit]["median"] * 1e3 for unit in units}
-    curves = {unit: _mean_curve(row["curves"]) for unit, row in units.items()}
+    times = {unit: {k: results["times"][unit][k] * 1e3 for k in ("median", "low", "high")} for unit in units}
+    medians = {unit: time["median"] for unit, time in times.items()}
+    quartiles = {unit: (time["low"], time["high"]) for unit, time in times.items()}
+    spans = {unit: (quartiles[unit], _span(row["mean"], row["deviation"])) for unit, row in units.items()}
+    bands = {unit: _by_epoch(row["curves"]) for unit, row in units.items()}
+    means = {unit: [(e, statistics.fmean(v)) for e, v in band] for unit, band in bands.items()}
+    edges = {unit: [(e, min(v), max(v)) for e, v in band] for unit, band in bands.items() if several}
     parameters = {unit: float(row["parameters"]) for unit, row in units.items()}
     found = [
-        ("Learning", charts.lines({u: c for u, c in curves.items() if c}, "epoch", curve)),
+        (
+            "Learning",
+            charts.lines(means, "epoch", curve, edges, log=lower),
+            "The mean over the seeds; bands from the lowest to the highest." if several else "",
+        ),
         (
             "Time of a training step",
-            charts.bars(milliseconds, "milliseconds", {u: f"{v:.1f}" for u, v in milliseconds.items()}),
+            charts.bars(medians, "ms / batch", {u: f"{v:.1f}" for u, v in medians.items()}, quartiles),
+            "Half of all steps took a time within the whisker.",
         ),
         (
             "Quality against time",
-            charts.scatter({u: (milliseconds[u], units[u]["mean"]) for u in units}, "ms / batch", metric),
+            charts.scatter({u: (medians[u], units[u]["mean"]) for u in units}, "ms / batch", metric, spans),
+            f"Best is {'low' if lower else 'high'} and left."
+            f"{' Upright whiskers: the standard deviation over the seeds.' if several else ''}",
         ),
         (
             "Parameters",
             charts.bars(parameters, "parameters", {u: _short(v) for u, v in parameters.items()}),
+            "",
         ),
     ]
-    return [f"<figure><h2>{escape(name)}</h2>{drawing}</figure>" for name, drawing in found]
+    return [_figure(name, drawing, caption) for name, drawing, caption in found if drawing]
 
 
-def _mean_curve(curves: list[list[Any]]) -> list[tuple[float, float]]:
-    """Over the seeds, epoch by epoch."""
+def _figure(name: str, drawing: str, caption: str, kind: str = "") -> str:
+    below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return f"<figure class='{kind}'><h2>{escape(name)}</h2><div class='wide'>{drawing}</div>{below}</figure>"
+
+
+def _memory(results: dict[str, Any]) -> str:
+    memory = results.get("memory")
+    return _figure("What LRN remembers", memory["svg"], memory["caption"], "memory") if memory else ""
+
+
+def _span(mean: float, deviation: float | None) -> tuple[float, float]:
+    return (mean - (deviation or 0.0), mean + (deviation or 0.0))
+
+
+def _by_epoch(curves: list[list[Any]]) -> list[tuple[float, list[float]]]:
+    """What the seeds have, epoch by epoch."""
     values: dict[float, list[float]] = {}
     for curve in curves:
         for epoch, value in curve:
             values.setdefault(float(epoch), []).append(value)
-    return [(epoch, statistics.fmean(found)) for epoch, found in sorted(values.items())]
+    return sorted(values.items())
 
 
 def _short(value: float) -> str:
@@ -122,7 +174,15 @@ def _short(value: float) -> str:
     return f"{value / 1e3:.0f}K" if value >= 1e4 else f"{value:,.0f}"
 
 
-def _facts(name: str, values: dict[str, Any]) -> str:
-    shown = {k: json.dumps(v) if isinstance(v, dict) else str(v) for k, v in values.items()}
-    rows = "".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in shown.items())
-    return f"<section><h2>{escape(name)}</h2><dl>{rows}</dl></section>"
+def _facts(name: str, values: dict[str, Any], kind: str = "") -> str:
+    shown = {key: _plain(value) for key, value in values.items()}
+    rows = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in shown.items())
+    return f"<section class='{kind}'><h2>{escape(name)}</h2><dl>{rows}</dl></section>"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(part)}" for key, part in value.items())
+    if value is None or isinstance(value, bool):
+        return {None: "–", True: "yes", False: "no"}[value]
+    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)

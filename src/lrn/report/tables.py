@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,20 @@ def rows(results: dict[str, Any]) -> list[list[str]]:
         ]
         table.append(cells + ([printed.get(unit, "")] if printed else []))
     return table
+
+
+def best(results: dict[str, Any]) -> dict[str, list[str]]:
+    """Which units are best, by column; nothing where there is no choice."""
+    units, sign = results["units"], 1 if results["lower_is_better"] else -1
+    if len(units) < 2:
+        return {}
+    values = {
+        "parameters": {unit: row["parameters"] for unit, row in units.items()},
+        results["metric"].replace("_", " "): {unit: sign * row["mean"] for unit, row in units.items()},
+        "ms / batch": {unit: results["times"][unit]["median"] for unit in units},
+    }
+    least = {name: min(filter(math.isfinite, found.values()), default=None) for name, found in values.items()}
+    return {name: [u for u in units if found[u] == least[name]] for name, found in values.items()}
 
 
 def paper(results: dict[str, Any]) -> dict[str, str]:
