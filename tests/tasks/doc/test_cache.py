@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -286,6 +287,14 @@ def test_ctrl_c_while_workers_are_busy(many, tmp_path):
         read_folder(many, interrupt, workers=2)
     assert not multiprocessing.active_children()
     assert not [*(tmp_path / "cache" / "documents").iterdir()]
+
+
+def test_nobody_waits_for_unwanted_work(monkeypatch, calls):
+    monkeypatch.setattr(cache, "_hung_up", threading.Event())
+    assert len(cache._tokenise(["a", "b"]).lengths) == 2
+    cache._hung_up.set()
+    assert len(cache._tokenise(["a", "b"]).lengths) == 0
+    assert len(calls) == 2
 
 
 def test_a_worker_that_dies(many, tmp_path):

@@ -17,6 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from itertools import count
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
@@ -204,7 +205,8 @@ def _pool(workers: int) -> Iterator[Executor | None]:
         yield None
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, initializer=_start_worker)
+    far_end, line = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(far_end,))
     try:
         yield pool
     except BrokenProcessPool:
@@ -213,20 +215,30 @@ def _pool(workers: int) -> Iterator[Executor | None]:
             "(A script that reads documents must do so under `if __name__ == '__main__':`)"
         ) from None
     finally:
+        line.close()
         pool.shutdown(cancel_futures=True)
+        far_end.close()
 
 
-def _start_worker() -> None:
+_hung_up = threading.Event()  # in a worker: nobody waits for its work any more
+
+
+def _start_worker(line: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one sees to it
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.Thread(target=_follow_parent, args=(line,), daemon=True).start()
 
 
-def _follow_parent() -> None:
-    """End with the first process, also when it was killed and could tell nobody."""
+def _follow_parent(line: Connection) -> None:
+    """Stop when the first process hangs up, and end with it also when it was killed and could tell nobody.
+
+    A worker is not ended in the midst of its work: a result that is half sent would be waited for for ever.
+    """
+    line.poll(None)
+    _hung_up.set()
     parent = multiprocessing.parent_process()
     if parent:
         parent.join()
-        os._exit(1)
+    os._exit(1)
 
 
 def _in_order(
@@ -249,7 +261,8 @@ def _in_order(
 
 
 def _tokenise(texts: list[str]) -> Batch:
-    return numbered(basic_tokens(text.replace('\\"', '"').replace("\\n", " ")) for text in texts)
+    wanted = (text.replace('\\"', '"').replace("\\n", " ") for text in texts if not _hung_up.is_set())
+    return numbered(basic_tokens(text) for text in wanted)
 
 
 # The files
