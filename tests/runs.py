@@ -91,13 +91,25 @@ class Done:
 
 
 def lrn(
-    *words: object, fault: Fault | None = None, limit: int | None = None, cwd: Path | None = None
+    *words: object,
+    fault: Fault | None = None,
+    limit: int | None = None,
+    cwd: Path | None = None,
+    hidden: str = "",
+    given: bytes = b"",
 ) -> Done:
-    """``lrn words…`` in a process of its own. ``limit`` bounds the size of the files that it can write."""
+    """``lrn words…`` in a process of its own.
+
+    ``limit`` bounds the size of the files that it can write, ``hidden`` names a package that it shall not
+    find, ``given`` is its standard input.
+    """
     room = Path(os.environ["LRN_TEST_ROOM"])
     room.mkdir(exist_ok=True)
     files = [room / f"{time.monotonic_ns()}.{name}" for name in ("out", "err")]
-    process = PROCESSES.Process(target=_child, args=(list(map(str, words)), files, fault, limit, cwd))
+    given_file = room / f"{time.monotonic_ns()}.given"
+    given_file.write_bytes(given)
+    child = (list(map(str, words)), [given_file, *files], fault, limit, cwd, hidden)
+    process = PROCESSES.Process(target=_child, args=child)
     process.start()
     process.join(60)
     if process.exitcode is None:
@@ -115,10 +127,16 @@ def trained(*words: object, **options: Any) -> Done:
 
 
 def _child(
-    words: list[str], files: list[Path], fault: Fault | None, limit: int | None, cwd: Path | None
+    words: list[str],
+    files: list[Path],
+    fault: Fault | None,
+    limit: int | None,
+    cwd: Path | None,
+    hidden: str,
 ) -> None:
-    for number, file in enumerate(files, 1):
-        os.dup2(os.open(file, os.O_CREAT | os.O_WRONLY), number)
+    for number, file in enumerate(files):
+        os.dup2(os.open(file, os.O_CREAT | os.O_WRONLY if number else os.O_RDONLY), number)
+    sys.stdin = os.fdopen(0)
     sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
     if cwd:
         os.chdir(cwd)
@@ -126,10 +144,24 @@ def _child(
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     if fault:
         _arrange(fault)
+    if hidden:
+        _hide(hidden)
     from lrn.cli import main
 
     sys.argv = ["lrn", *words]
     sys.exit(main(words))
+
+
+def _hide(package: str) -> None:
+    """As if it were not installed: whoever may have imported it already does so again."""
+    ours = ("units", "recurrence", "nn", "analysis", "swap")  # they need torch alone, which registers once
+    for name in list(sys.modules):
+        head, _, rest = name.partition(".")
+        if head == package or (head == "lrn" and rest and rest.split(".")[0] not in ours):
+            del sys.modules[name]
+            if head == "lrn":
+                sys.modules["lrn"].__dict__.pop(rest, None)
+    sys.modules[package] = None  # type: ignore[assignment]
 
 
 def _arrange(fault: Fault) -> None:

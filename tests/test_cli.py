@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import runs
 
 from lrn import cli, tasks
 
@@ -29,7 +30,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == "lrn 0.1.0\n"
 
 
-HEAVY = ("torch", "lightning", "jsonargparse", "rich", "numpy", "yaml")
+HEAVY = ("torch", "lightning", "jsonargparse", "rich", "numpy")
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["--version"]])
@@ -57,6 +58,14 @@ def test_help_is_quick():
     assert ours - python < 0.5
 
 
+def test_help_without_dashes(capsys):
+    assert cli.main(["help"]) == 0
+    assert capsys.readouterr().out.startswith("lrn: lightweight")
+    with pytest.raises(SystemExit):
+        cli.main(["help", "train", "lm"])
+    assert capsys.readouterr().out.startswith("usage: lrn train lm")
+
+
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_help_of_every_command(command, capsys):
     with contextlib.suppress(SystemExit):
@@ -66,11 +75,24 @@ def test_help_of_every_command(command, capsys):
     assert said.err == ""
 
 
-def test_help_explains_every_setting(capsys):
+def help_of(capsys, *words):
     with pytest.raises(SystemExit) as left:
-        cli.main(["train", "lm", "--help"])
+        cli.main([*words, "--help"])
     assert left.value.code == 0
-    said = capsys.readouterr().out
+    return capsys.readouterr().out
+
+
+def test_switches_in_the_help(capsys):
+    """As they are typed; one that is on has to be turned off with a word."""
+    said = help_of(capsys, "train", "lm")
+    assert "[--overwrite]" in said
+    assert re.search(r"^  --overwrite  +throw away", said, re.M)
+    assert "--test {true,false}" in said
+    assert "{true,false}" not in help_of(capsys, "train", "ner")
+
+
+def test_help_explains_every_setting(capsys):
+    said = help_of(capsys, "train", "lm")
     for field in dataclasses.fields(tasks.settings("lm").Config):
         line = re.search(rf"^ +--{field.name}\b[^\n]*\n?[^\n]*", said, re.M)
         assert line, field.name
@@ -79,7 +101,18 @@ def test_help_explains_every_setting(capsys):
 
 @pytest.mark.parametrize(
     ("words", "nearest"),
-    [(["dmeo"], "demo"), (["tran", "lm"], "train"), (["train", "lmm"], "lm"), (["params", "ml"], "lm")],
+    [
+        (["dmeo"], "demo"),
+        (["tran", "lm"], "train"),
+        (["train", "lmm"], "lm"),
+        (["train", "lm", "--unit", "lsmt"], "lstm"),
+        (["train", "lm", "--preset", "qiuck"], "quick"),
+        (["compare", "lmm"], "lm"),
+        (["compare", "lm", "--units", "lrn,lsmt"], "lstm"),
+        (["compare", "lm", "--preset", "qiuck"], "quick"),
+        (["compare", "lm", "--unit", "lstm"], "--units"),
+        (["params", "ml"], "lm"),
+    ],
 )
 def test_misspelt(words, nearest, capsys):
     assert cli.main(words) == 2
@@ -99,6 +132,25 @@ USER_ERRORS = [
     ["predict", "no/such/run"],
     ["export", "no/such/run"],
     ["params", "lm", "more"],
+    ["train", "ner", "--data", "no/such/folder"],
+    ["train", "ner", "--data", __file__],
+    ["train", "ner", "--vectors", "no/such/file"],
+    ["train", "ner", "--vectors", "."],
+    ["train", "lm", "--data", __file__],
+    ["train", "lm", "--stage", "finetune"],
+    ["train", "lm", "--start", "no/such/run"],
+    ["train", "lm", "help"],
+    ["train", "--resume", "."],
+    ["evaluate", "."],
+    ["evaluate", __file__],
+    ["compare", "lm", "--seeds", "1,x"],
+    ["compare", "lm", "--units", ","],
+    ["compare", "lm", "--out", __file__ + "/folder"],
+    ["train", "lm", "--epochs", "1e2"],
+    ["bench", "--out", __file__ + "/folder"],
+    ["bench", "--seconds", "-1"],
+    ["--verison"],
+    ["train lm"],
 ]
 
 
@@ -108,6 +160,31 @@ def test_errors_are_one_line(words, capsys):
     said = capsys.readouterr().err
     assert said.startswith("lrn: ")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["compare lm", "bench"])
+def test_a_place_for_results_that_cannot_be(command, tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    assert cli.main([*command.split(), "--out", str(tmp_path / "file" / "folder")]) == 2
+    said = capsys.readouterr().err
+    expected = f"cannot make the folder {tmp_path}/file/folder (Not a directory); choose another: --out"
+    assert said == f"lrn: {expected}\n"
+
+
+def test_a_file_of_a_run_is_not_the_run(capsys):
+    assert cli.main(["evaluate", __file__]) == 2
+    assert f"is a file; name the run folder that it is in: {Path(__file__).parent}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task", tasks.NAMES)
+def test_where_data_is_expected(task, tmp_path, capsys):
+    """Which files, and how to do without."""
+    for folder in (tmp_path / "none", tmp_path):
+        assert cli.main(["train", task, "--data", str(folder)]) == 2
+        said = capsys.readouterr().err
+        assert str(folder) in said
+        assert "expected" in said
+        assert "without --data" in said
 
 
 @pytest.mark.parametrize("place", [0, 2])
@@ -167,10 +244,42 @@ def test_wrong_settings_of_the_demonstration(words, capsys):
     assert words[0].strip("-") in said
 
 
-def test_a_missing_extra_names_the_command(monkeypatch, capsys):
-    """Without rich, the error is the pip command."""
-    for name in [module for module in sys.modules if module.startswith(("rich", "lrn.demo"))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    assert cli.main(["demo"]) == 2
-    assert "pip install 'lrn[train]'" in capsys.readouterr().err
+@pytest.fixture
+def ends_of_processes(tmp_path, monkeypatch):
+    monkeypatch.setenv("LRN_TEST_ROOM", str(tmp_path / "room"))
+
+
+NEEDS = {
+    "demo --steps 1": ("rich", "jsonargparse"),
+    "bench --shape 2,1,4": ("rich", "jsonargparse"),
+    "train lm --max_steps 1": ("rich", "jsonargparse", "lightning", "numpy"),
+    "train ner --max_steps 1": ("rich", "jsonargparse", "lightning", "numpy"),
+    "train --resume RUN": ("rich", "jsonargparse", "lightning", "numpy"),
+    "compare lm": ("rich", "jsonargparse", "lightning", "numpy"),
+    "evaluate RUN": ("rich", "jsonargparse", "lightning", "numpy"),
+    "predict RUN --prompt a": ("rich", "jsonargparse", "lightning", "numpy"),
+    "params": ("rich", "jsonargparse", "lightning", "numpy"),
+    "doctor": ("jsonargparse",),
+    "export RUN file": ("jsonargparse", "safetensors"),
+    "import RUN file": ("jsonargparse", "safetensors"),
+}
+
+
+@pytest.mark.parametrize("command", NEEDS)
+def test_a_missing_extra_names_the_command(command, ends_of_processes, tmp_path):
+    """Without a package that it needs, the answer is the pip command that brings it."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text('{"task": "lm"}')
+    words = ["run" if word == "RUN" else word for word in command.split()]
+    for package in NEEDS[command]:
+        done = runs.lrn(*words, hidden=package, cwd=tmp_path)
+        expected = f"lrn: this command needs {package}: pip install 'lrn[train]'\n"
+        assert (done.code, done.err) == (2, expected), package
+    assert [path.name for path in tmp_path.iterdir() if path.name != "room"] == ["run"]
+
+
+def test_without_matplotlib_there_is_no_picture(ends_of_processes, tmp_path):
+    done = runs.lrn("bench", "--shape", "2,1,4", "--seconds", "0.1", hidden="matplotlib", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "pip install 'lrn[plot]'" in done.out
+    assert (tmp_path / "bench" / "bench.json").exists()

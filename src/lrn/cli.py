@@ -44,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     if not words or words[0] in ("-h", "--help"):
         print(OVERVIEW)
         return 0
@@ -208,6 +210,8 @@ def bench(words: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=12.0, help="for each shape and mode")
     parser.add_argument("--out", default="bench", help="folder for bench.json and bench.png")
     values = _read(parser, words)
+    if not values["seconds"] > 0:
+        raise ValueError(f"--seconds must be positive, got {values['seconds']}")
     shapes_wanted = tuple(_shape(text) for text in values["shape"] or ())
     from pathlib import Path
 

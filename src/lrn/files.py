@@ -39,6 +39,15 @@ def write_json(path: Path, data: Any) -> None:
     write_text(path, json.dumps(data, indent=1) + "\n")
 
 
+def make_folder(path: Path) -> None:
+    """For what a command writes to ``--out``."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ValueError(f"cannot make the folder {path} ({reason}); choose another: --out") from None
+
+
 def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))

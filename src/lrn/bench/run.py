@@ -15,7 +15,7 @@ from rich.progress import Progress
 import lrn
 from lrn.bench import show, tables
 from lrn.bench.peers import PEERS, available
-from lrn.files import write_json
+from lrn.files import make_folder, write_json
 
 MODES = ("training", "inference")
 
@@ -33,7 +33,7 @@ def run(settings: Settings | None = None) -> dict[str, Any]:
     """Measure, print, and write ``bench.json`` and ``bench.png`` into ``settings.out``."""
     settings = settings or Settings()
     console = Console()
-    settings.out.mkdir(parents=True, exist_ok=True)
+    make_folder(settings.out)
     names, notes = available(list(PEERS))
     for note in notes:
         console.print(note, markup=False)
@@ -64,7 +64,8 @@ def run(settings: Settings | None = None) -> dict[str, Any]:
             progress.advance(task)
     show.print_tables(result, console)
     picture = show.draw(result, settings.out / "bench.png")
-    console.print(f"written: {settings.out / 'bench.json'}" + (f", {picture}" if picture else ""))
+    drawn = f", {picture}" if picture else "; for a picture: pip install 'lrn[plot]'"
+    console.print(f"written: {settings.out / 'bench.json'}{drawn}", markup=False)
     return result
 
 

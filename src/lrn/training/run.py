@@ -76,6 +76,8 @@ class Run:
     def open(cls, folder: str | Path) -> Run:
         """An existing folder, as far as its settings go."""
         folder = Path(folder)
+        if folder.is_file():
+            raise ValueError(f"{folder} is a file; name the run folder that it is in: {folder.parent}")
         if not folder.is_dir():
             raise FileNotFoundError(f"there is no run folder {folder}{_similar(folder)}")
         if not (folder / "config.json").exists():

@@ -123,7 +123,9 @@ def _files(folder: Path) -> list[Path]:
     """The three files of a corpus, named in one of the known ways."""
     hint = "without --data the built-in text is used"
     if not folder.exists():
-        raise FileNotFoundError(f"there is no folder {folder}; {hint}")
+        raise FileNotFoundError(
+            f"there is no folder {folder}; expected one with {_named(NAMINGS[0])}; {hint}"
+        )
     if not folder.is_dir():
         raise ValueError(f"{folder} is a file; expected the folder that holds {_named(NAMINGS[0])}; {hint}")
     namings = [[folder / naming.format(part) for part in PARTS] for naming in NAMINGS]

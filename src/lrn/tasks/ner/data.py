@@ -88,14 +88,16 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def read_folder(folder: Path) -> Dataset:
     """The three files of a data set, named in one of the known ways."""
     hint = "without --data sentences of our own making are used"
+    expected = "expected " + " or ".join(", ".join(names) for names in NAMINGS)
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file, not the folder that holds it; {expected}; {hint}")
     if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}; {hint}")
+        raise FileNotFoundError(f"there is no folder {folder}; {expected}; {hint}")
     namings = [[folder / name for name in names] for names in NAMINGS]
     paths = max(namings, key=lambda paths: sum(path.exists() for path in paths))
     missing = [path.name for path in paths if not path.exists()]
     if missing:
-        expected = " or ".join(", ".join(names) for names in NAMINGS)
-        raise FileNotFoundError(f"{folder} lacks {' and '.join(missing)}; expected {expected}; {hint}")
+        raise FileNotFoundError(f"{folder} lacks {' and '.join(missing)}; {expected}; {hint}")
     return _dataset([read_conll(path) for path in paths], source=str(folder))
 
 

@@ -65,7 +65,8 @@ def _vectors(config: NERConfig, dataset: Dataset) -> dict[str, Any]:
         return {}
     parts = (dataset.train, dataset.valid, dataset.test)
     needed = {word.lower() for part in parts for sentence in part for word in sentence.words}
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("reading word vectors", total=1.0)
         wanted = None if config.all_vectors else needed
         return read_vectors(config.vectors, wanted, lambda share: bar.update(task, completed=share))
