@@ -150,6 +150,19 @@ def test_a_file_that_is_missing(tmp_path):
         run.about()
 
 
+def test_data_that_has_moved(tmp_path):
+    (tmp_path / "text").mkdir()
+    run = make(tmp_path / "run", data=str(tmp_path / "text"))
+    assert run.data() == str(tmp_path / "text")
+    (tmp_path / "text").rename(tmp_path / "moved")
+    assert run.data(str(tmp_path / "moved")) == str(tmp_path / "moved")
+    with pytest.raises(
+        FileNotFoundError, match=r"the data of .*run is no longer at .*text; say where: --data"
+    ):
+        run.data()
+    assert make(tmp_path / "other").data() is None
+
+
 def test_misspelt(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make(tmp_path / "runs" / "lm-lrn-quick-1")

@@ -98,6 +98,13 @@ class Run:
             )
         raise FileNotFoundError(f"{self.folder} cannot be used: its {name} is missing")
 
+    def data(self, moved: str | None = None) -> str | None:
+        """Where its data is: what the user says, or where it was; None is the built-in data."""
+        here: str | None = self.config.get("data")
+        if moved is None and here is not None and not Path(here).exists():
+            raise FileNotFoundError(f"the data of {self.folder} is no longer at {here}; say where: --data")
+        return moved or here
+
     def about(self) -> dict[str, Any]:
         path = self.file("about.json")
         about = read_json(path)

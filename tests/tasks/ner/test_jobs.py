@@ -152,6 +152,17 @@ def test_resumed_to_the_same_weights(folder, tmp_path):
     assert all((a[name] == b[name]).all() for name in a)
 
 
+def test_data_that_has_moved(run, folder, tmp_path, capsys):
+    copy = shutil.copytree(run, tmp_path / "run")
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"data": str(tmp_path / "gone")}))
+    for words in (["evaluate", str(copy)], ["train", "--resume", str(copy)]):
+        assert cli.main(words) == 2
+        assert "is no longer at" in capsys.readouterr().err
+        assert cli.main([*words, "--data", str(folder)]) == 0
+        capsys.readouterr()
+
+
 def test_wrong_input(folder, tmp_path, capsys):
     assert train(tmp_path, tmp_path / "out") == 2
     assert "lacks" in capsys.readouterr().err

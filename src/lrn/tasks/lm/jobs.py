@@ -36,13 +36,6 @@ def read_corpus(data: str | None, min_count: int) -> Corpus:
     return read_builtin(min_count) if data is None else read_folder(Path(data).resolve())
 
 
-def read_again(run: Run, config: LMConfig, data: str | None) -> Corpus:
-    """The data of a run, which may have moved."""
-    if data is None and config.data is not None and not Path(config.data).exists():
-        raise FileNotFoundError(f"the data of {run.folder} is no longer at {config.data}; say where: --data")
-    return read_corpus(data or config.data, config.min_count)
-
-
 def describe(corpus: Corpus) -> dict[str, Any]:
     """For about.json, with a fingerprint to know the text by."""
     digest = hashlib.sha256("\n".join(corpus.vocabulary.words).encode())
@@ -80,7 +73,7 @@ def begin(trainee: LMTrainee, run: Run) -> None:
 def resume(run: Run, data: str | None = None) -> LMTrainee:
     """The training of an interrupted run, where its last saved state left it."""
     config: LMConfig = from_dict(LMConfig, run.config)
-    corpus = read_again(run, config, data)
+    corpus = read_corpus(run.data(data), config.min_count)
     if describe(corpus)["data"]["fingerprint"] != run.about()["data"]["fingerprint"]:
         raise ValueError(
             f"the data is not what {run.folder} was trained on so far; say where that is: --data"
@@ -155,7 +148,7 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
     if options.threads:
         torch.set_num_threads(options.threads)
     model, vocabulary, config = load(run)
-    corpus = read_again(run, config, options.data)
+    corpus = read_corpus(run.data(options.data), config.min_count)
     if corpus.vocabulary.words != vocabulary.words:
         raise ValueError(
             f"{run.folder} was trained with another vocabulary than this data's; "

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,7 @@ CHARACTERS, TAGS = 517, 10  # of the paper's data: all of GloVe's characters; ni
 COLOURS = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold yellow", "MISC": "bold magenta"}
 
 
-def read_dataset(config: NERConfig, data: str | None = None) -> Dataset:
-    folder = data or config.data
+def read_dataset(config: NERConfig, folder: str | None) -> Dataset:
     if folder is None:
         return read_builtin(config.sentences, config.seed)
     return read_folder(Path(folder).resolve())
@@ -45,7 +45,7 @@ def read_dataset(config: NERConfig, data: str | None = None) -> Dataset:
 
 def prepare(config: NERConfig) -> tuple[NERTrainee, dict[str, Any]]:
     """A training that has not begun, and what about.json should say of its data."""
-    dataset = read_dataset(config)
+    dataset = read_dataset(config, config.data)
     vectors = _vectors(config, dataset)
     codes = Codes.of(dataset.train, vectors)
     width = len(next(iter(vectors.values()))) if vectors else config.word_width
@@ -99,8 +99,8 @@ def resume(run: Run, data: str | None = None) -> NERTrainee:
     """The training of an interrupted run, where its last saved state left it."""
     config: NERConfig = from_dict(NERConfig, run.config)
     if not run.last.exists():
-        return prepare(config)[0]
-    dataset = read_dataset(config, data)
+        return prepare(replace(config, data=run.data(data)))[0]
+    dataset = read_dataset(config, run.data(data))
     if dataset.about["fingerprint"] != run.about()["data"]["fingerprint"]:
         raise ValueError(
             f"the data is not what {run.folder} was trained on so far; say where that is: --data"
@@ -190,7 +190,7 @@ def load(run: Run, last: bool = False) -> Tagger:
 def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, Any]:
     """Precision, recall and F1 on a part of the data, by type."""
     model = load(run, options.last)
-    dataset = read_dataset(from_dict(NERConfig, run.config), options.data)
+    dataset = read_dataset(from_dict(NERConfig, run.config), run.data(options.data))
     scores = scores_of(model, getattr(dataset, options.part))
     return {"part": options.part, **{name: _numbers(value) for name, value in scores.items()}}
 
