@@ -1,5 +1,6 @@
 """Documents as numbers of types, and building them."""
 
+import gc
 import subprocess
 import sys
 from hashlib import sha256
@@ -159,6 +160,17 @@ def test_batches_number_their_own():
     assert batch.tokens.tolist() == [0, 1, 2, 1]
     assert batch.lengths.tolist() == [2, 1, 1]
     assert batch.digests == b"".join(sha256(text).digest() for text in (b"b\na", b"<unk>", b"a"))
+
+
+def test_a_batch_is_gone_when_it_is_done():
+    """Without waiting for the garbage collector, which lets a worker grow to gigabytes before it comes."""
+    gc.collect()
+    gc.disable()
+    try:
+        numbered([["b", "a"]])
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_no_torch():

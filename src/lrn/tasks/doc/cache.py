@@ -32,7 +32,7 @@ VERSION = 1  # to be raised when the same files would become other tokens or oth
 LONGEST = 10_000_000  # characters of a field, bytes of a line
 BATCH_ROWS, BATCH_CHARACTERS = 2_000, 4_000_000
 SMALL = 8_000_000  # bytes that are read sooner than a worker has started
-MOST_WORKERS = 8  # one process reads and writes for all of them, and can keep about six busy
+MOST_WORKERS = 8  # one process reads and writes for all of them, and keeps two to five busy
 DAY = 24 * 60 * 60
 
 Progress = Callable[[float], None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -118,6 +117,14 @@ def _sizes(part: Part) -> dict[str, int]:
     return {"documents": len(part), "tokens": len(part.tokens)}
 
 
+class _Numbers(dict[str, int]):
+    """Gives what it is asked for the first time the next number."""
+
+    def __missing__(self, token: str) -> int:
+        number = self[token] = len(self)
+        return number
+
+
 @dataclass(frozen=True)
 class Batch:
     """Some documents, with types of their own; what a worker hands over."""
@@ -135,7 +142,7 @@ def numbered(documents: Iterable[Sequence[str]]) -> Batch:
     >>> batch.types.split(), batch.tokens.tolist(), batch.lengths.tolist()
     (['to', 'be', 'or', 'not', '<unk>'], [0, 1, 2, 3, 0, 1, 4], [6, 1])
     """
-    numbers = _numbers()
+    numbers = _Numbers()
     tokens: list[int] = []
     lengths: list[int] = []
     digests: list[bytes] = []
@@ -149,13 +156,6 @@ def numbered(documents: Iterable[Sequence[str]]) -> Batch:
     )
 
 
-def _numbers() -> defaultdict[str, int]:
-    """Gives what it is asked for the first time the next number."""
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    return numbers
-
-
 class Writer:
     """Brings batches under one numbering and appends them to the files of ``ARRAYS``, opened by ``create``.
 
@@ -165,7 +165,7 @@ class Writer:
 
     def __init__(self, create: Callable[[str], IO[bytes]]) -> None:
         self.files = {name: create(name) for name in ARRAYS}
-        self._numbers = _numbers()
+        self._numbers = _Numbers()
         self._counts = np.zeros((1024, len(PARTS)), np.int64)
         self._digests = {part: sha256() for part in PARTS}
         self._sizes = {part: {"documents": 0, "tokens": 0} for part in PARTS}
