@@ -161,6 +161,7 @@ def test_data_that_has_moved(tmp_path):
     ):
         run.data()
     assert make(tmp_path / "other").data() is None
+    assert make(tmp_path / "named", data="builtin:cues").data() == "builtin:cues"
 
 
 def test_misspelt(tmp_path, monkeypatch):

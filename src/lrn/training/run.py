@@ -19,6 +19,8 @@ from typing import Any
 from lrn.files import read_json, write_json
 from lrn.training.config import TrainConfig, nearest
 
+BUILTIN = "builtin:"  # such data has a name, not a place
+
 
 class Run:
     """One run folder. Make one with :meth:`create`, open one with :meth:`open`."""
@@ -60,7 +62,9 @@ class Run:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _cannot_make(folder, error) from None
-        data = config.data and str(Path(config.data).resolve())  # to be found from anywhere
+        data = config.data
+        if data and not data.startswith(BUILTIN):
+            data = str(Path(data).resolve())  # to be found from anywhere
         settings = asdict(config) | {"data": data, "out": None, "overwrite": False}  # it may be moved
         run = cls(folder, task, settings)
         try:
@@ -101,9 +105,11 @@ class Run:
     def data(self, moved: str | None = None) -> str | None:
         """Where its data is: what the user says, or where it was; None is the built-in data."""
         here: str | None = self.config.get("data")
-        if moved is None and here is not None and not Path(here).exists():
+        if moved or here is None or here.startswith(BUILTIN):
+            return moved or here
+        if not Path(here).exists():
             raise FileNotFoundError(f"the data of {self.folder} is no longer at {here}; say where: --data")
-        return moved or here
+        return here
 
     def about(self) -> dict[str, Any]:
         path = self.file("about.json")
