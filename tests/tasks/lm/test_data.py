@@ -104,7 +104,8 @@ def test_encode_file(folder):
 
 
 def test_missing_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere; .*test\.txt; without --data the built-in text"):
+    says = r"no folder .*nowhere; .*test\.txt; without --data the built-in text"
+    with pytest.raises(FileNotFoundError, match=says):
         read_folder(tmp_path / "nowhere")
 
 
