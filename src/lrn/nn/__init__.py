@@ -3,11 +3,15 @@
 from lrn.nn.crf import CRF
 from lrn.nn.dropout import LockedDropout, RowDropout
 from lrn.nn.initial import glorot_fused
+from lrn.nn.pooling import AttentivePooling
 from lrn.nn.softmax import MixtureOfSoftmaxes
 from lrn.nn.weight_drop import WeightDrop, drop_weights, one_mask
+from lrn.nn.words import FrozenWords
 
 __all__ = [
     "CRF",
+    "AttentivePooling",
+    "FrozenWords",
     "LockedDropout",
     "MixtureOfSoftmaxes",
     "RowDropout",

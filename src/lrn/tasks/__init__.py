@@ -12,7 +12,7 @@ from typing import Any
 
 from lrn.training.config import choice
 
-NAMES = ("lm", "ner")
+NAMES = ("lm", "ner", "doc")
 
 
 def settings(name: str) -> Any:

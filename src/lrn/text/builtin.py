@@ -122,13 +122,23 @@ def _documents() -> Iterator[tuple[str, str]]:
         topics = {}
     for name in sorted(topics):
         yield f"topic {name}", topics[name]
+    for name, docstring in docstrings():
+        yield f"module {name}", docstring
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Full name of the module and text of every docstring of Python's library, always in the same order.
+
+    >>> any(module == "json.encoder" and "JSON" in text for module, text in docstrings())
+    True
+    """
     modules: dict[str, bytes] = {}
     for root in _library():
         for name, source in _sources(root, ""):
             modules.setdefault(name, source)
     for name in sorted(modules):
         for docstring in _docstrings(modules[name]):
-            yield f"module {name}", docstring
+            yield name, docstring
 
 
 def _library() -> Iterator[Path | zipfile.Path]:

@@ -31,13 +31,22 @@ def read_vectors(
     >>> {word: vector.tolist() for word, vector in vectors.items()}
     {'cat': [-1.0, 0.20000000298023224]}
     """
+    found: dict[str, NDArray[np.float32]] = {}
+    for word, vector in each_vector(path, wanted, progress):
+        found.setdefault(word, vector)
+    return found
+
+
+def each_vector(
+    path: str | Path, wanted: set[str] | None = None, progress: Callable[[float], None] | None = None
+) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """The same one by one, for tables too large to be held twice."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(
             f"there is no file {path}; GloVe's vectors come as glove.6B.zip or a text file"
         )
     size = path.stat().st_size
-    found: dict[str, NDArray[np.float32]] = {}
     width = 0
     with path.open("rb") as raw, _unpacked(path, raw) as lines:
         for number, line in enumerate(lines, 1):
@@ -49,12 +58,11 @@ def read_vectors(
             if not width:
                 width = len(numbers)
             if wanted is None or word in wanted:
-                found.setdefault(word, _numbers(numbers, path, number))
+                yield word, _numbers(numbers, path, number)
             if progress and number % 10_000 == 0:
                 progress(raw.tell() / size)
     if not width:
         raise ValueError(f"{path} is empty: it has no vectors")
-    return found
 
 
 @contextmanager

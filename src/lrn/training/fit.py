@@ -17,6 +17,7 @@ from typing import Any
 
 import lightning as L
 import torch
+from lightning.pytorch.strategies import DDPStrategy
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -47,7 +48,8 @@ def fit(trainee: Trainee, run: Run) -> None:
             accelerator="cpu",
             devices=config.devices,
             num_nodes=config.nodes,
-            strategy="ddp" if config.devices * config.nodes > 1 else "auto",
+            # buffers never change, and may be as large as a table of word vectors
+            strategy=DDPStrategy(broadcast_buffers=False) if config.devices * config.nodes > 1 else "auto",
             precision="bf16-mixed" if config.precision == "bf16" else "32-true",
             max_epochs=1,  # all steps of all epochs are one pass over Trainee.steps()
             callbacks=[keeper],

@@ -1,0 +1,43 @@
+"""Attentive pooling: many states to one vector."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from lrn.nn.dropout import check_probability
+
+
+class AttentivePooling(nn.Module):
+    """The states of a sequence, weighted by how well each answers a summary of the whole.
+
+    ``m_t = tanh(A u_t + B s)``, ``α = softmax(w·m)``, result ``Σ α_t u_t``; in training u_t and s are dropped
+    out, s anew at every step.
+
+    Args:
+        width: of states and summary.
+        hidden: of m.
+
+    >>> pool = AttentivePooling(8, 4)
+    >>> pooled, weights = pool(torch.randn(2, 5, 8), torch.randn(2, 8), torch.tensor([5, 3]))
+    >>> pooled.shape, weights[1, 3:]
+    (torch.Size([2, 8]), tensor([0., 0.], grad_fn=<SliceBackward0>))
+    """
+
+    def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        self.state = nn.Linear(width, hidden)
+        self.summary = nn.Linear(width, hidden)
+        self.score = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, states: Tensor, summary: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """``[B, T, W]``, ``[B, W]`` and ``[B]`` to the pooled ``[B, W]`` and the weights ``[B, T]``."""
+        states = self.dropout(states)
+        summary = summary.unsqueeze(1)
+        if self.training and self.dropout.p:
+            summary = self.dropout(summary.expand(states.shape))
+        scores = self.score(torch.tanh(self.state(states) + self.summary(summary))).squeeze(-1)
+        beyond = torch.arange(states.shape[1], device=states.device) >= lengths.unsqueeze(1)
+        weights = scores.masked_fill(beyond, -torch.inf).softmax(-1)
+        return (weights.unsqueeze(1) @ states).squeeze(1), weights

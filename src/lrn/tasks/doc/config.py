@@ -1,0 +1,127 @@
+"""Settings of the document classifier, and the named sets of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lrn.training.config import TrainConfig, at_least, choice, probability
+
+BUILTIN = ("builtin:cues", "builtin:docstrings")
+POOLINGS = ("attention", "last")
+ACTIVATIONS = ("tanh", "identity")
+
+
+@dataclass
+class DocConfig(TrainConfig):
+    """Document classification: word and character vectors, a recurrent layer, attentive pooling.
+
+    Without data of your own (``--data``), documents are made whose deciding word stands far from their end;
+    ``--data builtin:docstrings`` tells by its docstrings which package of Python's library is meant.
+
+    Args:
+        vectors: a file of word vectors in GloVe's form, packed or not, which are kept as they are; without it
+            vectors are learnt.
+        min_count: without a file of vectors: words that training has less often are unknown.
+        word_width: width of the word vectors; a file of vectors decides it instead.
+        char_width: width of the character vectors.
+        hidden: width of the recurrent layer, each direction.
+        pooling: attention over all states of both directions, or the last state of one direction alone.
+        activation: of LRN, gLRN and eLRN: tanh or identity.
+        dropout: on the input of the pooling; characters get half of it.
+        drop_words: share of the words that training leaves to their characters.
+        smoothing: of the labels.
+        decay: the learning rate is multiplied by it after every epoch.
+        l2: weight of the squared norm of all weights in the loss.
+        batch_size: documents a batch.
+        longest: training documents are cut to this many words; 0 does not cut.
+        longest_test: the same for validation, test and prediction.
+        documents: built-in cues only: documents to make for training.
+    """
+
+    vectors: str | None = None
+    min_count: int = 2
+    word_width: int = 300
+    char_width: int = 32
+    hidden: int = 64
+    pooling: str = "attention"
+    activation: str = "tanh"
+    dropout: float = 0.1
+    drop_words: float = 0.1
+    smoothing: float = 0.1
+    decay: float = 0.5
+    l2: float = 3e-5
+    batch_size: int = 64
+    longest: int = 400
+    longest_test: int = 400
+    documents: int = 6000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.pooling = choice("pooling", self.pooling, POOLINGS)
+        self.activation = choice("activation", self.activation, ACTIVATIONS)
+        for name in ("min_count", "word_width", "char_width", "hidden", "batch_size"):
+            at_least(self, name, 1)
+        at_least(self, "documents", 100)
+        for name in ("l2", "longest", "longest_test"):
+            at_least(self, name, 0)
+        probability(self, "dropout", "drop_words", "smoothing")
+        if not 0 < self.decay <= 1:
+            raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
+        if self.data and self.data.startswith("builtin:"):
+            choice("built-in data", self.data, BUILTIN)
+
+
+Config = DocConfig
+
+_PAPER: dict[str, Any] = {"epochs": 6, "lr": 1e-3, "clip": 5.0, "ema": 0.9999}
+_SMALL: dict[str, Any] = {
+    "clip": 5.0,
+    "word_width": 64,
+    "char_width": 16,
+    "drop_words": 0.0,
+    "smoothing": 0.0,
+}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "quick": _SMALL | {"epochs": 6, "lr": 4e-3},
+    "paper": _PAPER,
+    "memory": _PAPER | {"pooling": "last", "activation": "identity"},
+}
+
+
+@dataclass
+class EvaluateConfig:
+    """Accuracy of a trained classifier.
+
+    Args:
+        data: folder with the data; by default what the run was trained on.
+        part: train, valid or test.
+        last: the weights after the last epoch instead of the best on the validation data.
+        threads: threads of this process; 0 leaves it to torch.
+    """
+
+    data: str | None = None
+    part: str = "test"
+    last: bool = False
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        self.part = choice("part", self.part, ("train", "valid", "test"))
+        at_least(self, "threads", 0)
+
+
+@dataclass
+class PredictConfig:
+    """Label documents, a line each: from standard input, or the files given.
+
+    Args:
+        files: text files; none reads standard input.
+        format: text (the label and its probabilities) or json.
+    """
+
+    files: list[str] = field(default_factory=list)
+    format: str = "text"
+
+    def __post_init__(self) -> None:
+        self.format = choice("format", self.format, ("text", "json"))

@@ -1,0 +1,192 @@
+"""Documents as numbers: where they come from, what their words become, and how they are cut into batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lrn.tasks.doc import cache, generator
+from lrn.tasks.doc.config import DocConfig
+from lrn.tasks.doc.documents import Builder, Documents, Part
+from lrn.tasks.doc.model import SPECIALS, Batch
+from lrn.text.builtin import docstrings, part_of
+from lrn.text.tokens import basic_tokens
+from lrn.text.vocabulary import Vocabulary
+
+UNKNOWN = 1  # place of <unk> among the special words
+LONGEST_WORD = 25  # characters
+RARE = 3  # a character must be seen more often than that
+BUCKET = 50  # batches whose documents are sorted by length together
+
+Numbers = NDArray[np.int32]
+
+
+def read_documents(
+    config: DocConfig, data: str | None = None, progress: Callable[[float], None] | None = None
+) -> Documents:
+    """The documents that the settings, or ``data`` instead of theirs, ask for."""
+    source = data or config.data or "builtin:cues"
+    if source == "builtin:cues":
+        return read_cues(config.documents, config.seed)
+    if source == "builtin:docstrings":
+        return read_docstrings()
+    return cache.read_folder(Path(source), progress)
+
+
+def read_cues(count: int, seed: int = 1) -> Documents:
+    """What :mod:`generator` makes."""
+    builder = Builder()
+    for part, size in (("train", count), ("test", max(200, count // 5))):
+        for document in generator.documents(size, part=part, seed=seed):
+            builder.add(part, document.label, document.words)
+    return builder.build(generator.CLASSES, source="builtin:cues", documents_made=count, seed=seed)
+
+
+def read_docstrings(most: int = 10, least: int = 100) -> Documents:
+    """The docstrings of Python's own library; the class is the package they are from.
+
+    The packages with the most docstrings, ``most`` of them at the most, each with at least ``least``.
+    A docstring is in the training or the test part by what it says, so the same is never in both.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for module, text in docstrings():
+        package, _, inside = module.partition(".")
+        if inside and len(text.split()) >= 8:
+            found.setdefault(package, {})[text] = None
+    largest = sorted(found, key=lambda name: (-len(found[name]), name))[:most]
+    classes = sorted(name for name in largest if len(found[name]) >= least)
+    if len(classes) < 2:
+        raise RuntimeError(
+            "this Python comes without the sources of its library; give data of your own: --data"
+        )
+    builder = Builder()
+    for label, package in enumerate(classes):
+        for text in found[package]:
+            builder.add("test" if part_of(text) != "train" else "train", label, basic_tokens(text))
+    return builder.build(classes, source="builtin:docstrings")
+
+
+def split(documents: Documents, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers of the training documents: nine in ten to train, one in ten to validate with, by ``seed``."""
+    order = np.random.default_rng([seed, 10]).permutation(len(documents.train))
+    tenth = max(1, len(order) // 10)
+    return np.sort(order[tenth:]), np.sort(order[:tenth])
+
+
+@dataclass(frozen=True)
+class Codes:
+    """The words that have a vector, the characters, the classes. Case is kept."""
+
+    words: Vocabulary
+    characters: Vocabulary
+    classes: Vocabulary
+
+    @classmethod
+    def of(cls, documents: Documents, words: Iterable[str]) -> Codes:
+        """Every character that the documents have more than three times, and the words given."""
+        seen: Counter[str] = Counter()
+        for word, times in zip(documents.types, documents.counts.sum(1).tolist(), strict=True):
+            for character in word[:LONGEST_WORD]:
+                seen[character] += times
+        characters = sorted(character for character, times in seen.items() if times > RARE)
+        return cls(
+            Vocabulary([*SPECIALS, *words]),
+            Vocabulary([*SPECIALS, *characters]),
+            Vocabulary(documents.classes),
+        )
+
+    def row(self, word: str) -> int:
+        """Of the table of vectors: the word's, else its lower case's, else that of unknown words."""
+        for form in (word, word.lower()):
+            if form in self.words:
+                return self.words.encode([form])[0]
+        return UNKNOWN
+
+    def save(self, folder: Path) -> None:
+        for name in ("words", "characters", "classes"):
+            getattr(self, name).save(folder / f"{name}.json")
+
+    @classmethod
+    def load(cls, folder: Path) -> Codes:
+        return cls(*(Vocabulary.load(folder / f"{name}.json") for name in ("words", "characters", "classes")))
+
+
+def frequent_words(documents: Documents, min_count: int) -> list[str]:
+    """Words that the training documents have at least so often."""
+    counts = documents.counts[:, 0].tolist()
+    words = zip(documents.types, counts, strict=True)
+    return [word for word, count in words if count >= min_count and word not in SPECIALS]
+
+
+class Table:
+    """For every type of word: its row in the table of vectors, and its characters."""
+
+    def __init__(self, types: Iterable[str], codes: Codes) -> None:
+        words = list(types)
+        self.rows = np.fromiter((codes.row(word) for word in words), np.int64, len(words))
+        self.spellings = np.zeros((len(words), LONGEST_WORD), np.uint16)
+        for number, word in enumerate(words):
+            spelt = codes.characters.encode(list(word[:LONGEST_WORD]))
+            self.spellings[number, : len(spelt)] = spelt
+
+
+def encode(documents: Sequence[Numbers], table: Table, labels: Sequence[int] | NDArray[Any] = ()) -> Batch:
+    """A batch of these documents, none of them empty: each the types of its words, by number."""
+    lengths = np.array([len(document) for document in documents])
+    order = np.argsort(-lengths, kind="stable")
+    padded = np.full((lengths[order[0]], len(documents)), -1, np.int32)
+    for column, number in enumerate(order):
+        padded[: lengths[number], column] = documents[number]
+    there = padded >= 0
+    different, spellings = np.unique(padded[there], return_inverse=True)
+    characters = table.spellings[different]
+    used = min(LONGEST_WORD, int((characters != 0).sum(1).max()) + 1)  # the empty place counts: see spell
+    return Batch(
+        torch.from_numpy(table.rows[different][spellings]),
+        torch.from_numpy(spellings),
+        torch.from_numpy(characters[:, :used].astype(np.int64)),
+        torch.from_numpy(lengths),
+        torch.from_numpy(there.sum(1)),
+        torch.from_numpy(order),
+        torch.from_numpy(np.asarray(labels, dtype=np.int64)),
+    )
+
+
+def encode_texts(texts: Sequence[Sequence[str]], codes: Codes) -> Batch:
+    """A batch of documents that are words, none of them empty."""
+    types: dict[str, int] = {}
+    documents = [
+        np.array([types.setdefault(word, len(types)) for word in words], dtype=np.int32) for words in texts
+    ]
+    return encode(documents, Table(types, codes))
+
+
+def cut_lengths(part: Part, longest: int) -> NDArray[np.int64]:
+    return np.minimum(part.lengths, longest) if longest else part.lengths
+
+
+def batches(
+    numbers: NDArray[np.int64], lengths: NDArray[np.int64], size: int, *, seed: int, epoch: int
+) -> list[NDArray[np.int64]]:
+    """Which documents go together in an epoch: shuffled, then sorted by length within buckets, so that little
+    is padding; in random order.
+
+    >>> cut = batches(np.arange(5), np.array([9, 3, 9, 3, 1]), 2, seed=1, epoch=0)
+    >>> sorted(sorted(batch.tolist()) for batch in cut)
+    [[0, 2], [1, 3], [4]]
+    """
+    draw = np.random.default_rng([seed, epoch])
+    order = numbers[draw.permutation(len(numbers))]
+    cut = []
+    for start in range(0, len(order), BUCKET * size):
+        bucket = order[start : start + BUCKET * size]
+        bucket = bucket[np.argsort(-lengths[bucket], kind="stable")]
+        cut += [bucket[place : place + size] for place in range(0, len(bucket), size)]
+    return [cut[place] for place in draw.permutation(len(cut))]

@@ -1,0 +1,231 @@
+"""What the commands do for document classification."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import Progress as Bar
+from torch import Tensor
+
+from lrn.files import write_whole
+from lrn.tasks.doc.config import PRESETS, DocConfig, EvaluateConfig, PredictConfig
+from lrn.tasks.doc.data import Codes, encode_texts, frequent_words, read_documents
+from lrn.tasks.doc.documents import Documents
+from lrn.tasks.doc.model import SPECIALS, Classifier, count
+from lrn.tasks.doc.task import DocTrainee, measure
+from lrn.text.lines import each_line
+from lrn.text.tokens import basic_tokens
+from lrn.text.vectors import each_vector
+from lrn.training import checkpoint
+from lrn.training.config import UNITS, from_dict
+from lrn.training.fit import figures_of
+from lrn.training.run import Run
+from lrn.training.trainee import load_weights
+
+METRIC, LOWER_IS_BETTER = "test_error", True
+CURVE = "valid_error"  # in log.csv
+CHARACTERS, CLASSES = 145, 2  # of the paper's AmaPolar, as far as its printed figures tell
+VECTORS = "vectors.npy"
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Callable[[float], None]]:
+    """A progress bar that is gone when the work is done."""
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _documents(config: DocConfig, data: str | None = None) -> Documents:
+    with _bar("reading documents") as progress:
+        return read_documents(config, data, progress)
+
+
+def prepare(config: DocConfig) -> tuple[DocTrainee, dict[str, Any]]:
+    """A training that has not begun, and what about.json should say of its data."""
+    documents = _documents(config)
+    about: dict[str, Any] = {"data": documents.about}
+    if config.vectors is None:
+        codes = Codes.of(documents, frequent_words(documents, config.min_count))
+        return DocTrainee(config, documents, codes, None), about
+    words, vectors = _vectors(config.vectors, documents)
+    trainee = DocTrainee(config, documents, Codes.of(documents, words), vectors)
+    about["vectors"] = {"file": Path(config.vectors).name, "words": len(words), "width": vectors.shape[1]}
+    about["vectors"]["coverage"] = _coverage(trainee)
+    return trainee, about
+
+
+def _vectors(path: str, documents: Documents) -> tuple[list[str], Tensor]:
+    """The words of the documents, as they are or in lower case, that the file has; and their vectors."""
+    wanted = {form for word in documents.types for form in (word, word.lower())} - set(SPECIALS)
+    found: dict[str, None] = {}
+    numbers = array("f")  # grows in place: the table may be most of the memory there is
+    with _bar("reading word vectors") as progress:
+        for word, vector in each_vector(path, wanted, progress):
+            if word not in found:
+                found[word] = None
+                numbers.frombytes(vector.tobytes())
+    if not found:
+        raise ValueError(f"{path} has no vector for any word of the documents")
+    return list(found), torch.frombuffer(numbers, dtype=torch.float32).view(len(found), -1)
+
+
+def _coverage(trainee: DocTrainee) -> dict[str, float]:
+    """The share of words, as they stand in the text, that have a vector."""
+    known = trainee.table.rows >= len(SPECIALS)
+    counts = trainee.documents.counts
+    shares = (counts * known[:, None]).sum(0) / counts.sum(0)
+    return dict(zip(("train", "test"), np.round(shares, 4).tolist(), strict=True))
+
+
+def begin(trainee: DocTrainee, run: Run) -> None:
+    """What the run folder holds from the start. Given vectors never change, so no checkpoint has them."""
+    trainee.codes.save(run.folder)
+    if trainee.config.vectors:
+        frozen = trainee.model.words.frozen
+        assert isinstance(frozen, Tensor)
+        write_whole(run.folder / VECTORS, lambda file: np.save(file, frozen.numpy()))
+
+
+def _kept_vectors(run: Run, config: DocConfig) -> Tensor | None:
+    """The given vectors of a run, from its folder."""
+    if config.vectors is None:
+        return None
+    path = run.folder / VECTORS
+    try:
+        return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{run.folder} has lost its {VECTORS}; it cannot be used") from None
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+
+
+def resume(run: Run, data: str | None = None) -> DocTrainee:
+    """The training of an interrupted run, where its last saved state left it."""
+    config: DocConfig = from_dict(DocConfig, run.config)
+    documents = _documents(config, data)
+    if documents.about["fingerprint"] != run.about()["data"]["fingerprint"]:
+        raise ValueError(
+            f"the data is not what {run.folder} was trained on so far; say where that is: --data"
+        )
+    trainee = DocTrainee(config, documents, Codes.load(run.folder), _kept_vectors(run, config))
+    if run.last.exists():
+        trainee.restore(checkpoint.load(run.last, "doc"))
+    return trainee
+
+
+def headline(trainee: DocTrainee) -> str:
+    """What is about to be trained."""
+    config, about = trainee.config, trainee.documents.about
+    parameters = sum(p.numel() for p in trainee.model.parameters())
+    parts = "; ".join(
+        f"{name} {about[name]['documents']:,} documents, {about[name]['tokens']:,} words"
+        for name in ("train", "test")
+    )
+    vectors = f"; vectors for {_coverage(trainee)['train']:.1%} of the words" if config.vectors else ""
+    settings = f"{config.unit}, preset {config.preset}, {parameters:,} parameters"
+    return f"{settings}; {about['source']}: {len(about['classes'])} classes; {parts}{vectors}"
+
+
+def finish(trainee: DocTrainee, run: Run, console: Console) -> None:
+    """After training: test the weights that were best on validation."""
+    figures: dict[str, Any] = {"unit": trainee.config.unit, **figures_of(trainee)}
+    if run.best.exists():
+        best = checkpoint.load(run.best, "doc")
+        load_weights(trainee.model, best["model"])
+        if "error" in best["figures"]:  # weights that were imported have none
+            figures["valid_error"] = round(best["figures"]["error"], 4)
+        test = trainee.documents.test
+        with _bar("testing") as progress:
+            found = measure(trainee, test, np.arange(len(test)), progress)
+        figures |= {"test_error": round(found["error"], 4), "test_loss": round(found["loss"], 5)}
+    run.add_metrics(**figures)
+    for name, value in figures.items():
+        shown = f"{value:,}" if isinstance(value, int) else value
+        console.print(f"{name:22} {shown}", highlight=False, markup=False)
+
+
+def empty_model(run: Run) -> Classifier:
+    """A model of a run's shape."""
+    return _empty(run, Codes.load(run.folder))
+
+
+def _empty(run: Run, codes: Codes) -> Classifier:
+    config: DocConfig = from_dict(DocConfig, run.config)
+    sizes = len(codes.characters), len(codes.classes), len(codes.words)
+    return Classifier(config, *sizes, _kept_vectors(run, config))
+
+
+def load(run: Run, last: bool = False) -> tuple[Classifier, Codes]:
+    """The best weights of a run, or the last ones, ready for use."""
+    path = run.last if last else run.best
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{run.folder} has no {path.name}: nothing was validated yet, or it was deleted"
+        )
+    codes = Codes.load(run.folder)
+    model = _empty(run, codes)
+    load_weights(model, checkpoint.load(path, "doc")["model"])
+    return model.eval(), codes
+
+
+def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, Any]:
+    """Error and loss on a part of the data."""
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    config: DocConfig = from_dict(DocConfig, run.config)
+    model, codes = load(run, options.last)
+    documents = _documents(config, options.data)
+    if documents.classes != codes.classes.words:
+        raise ValueError(
+            f"the data has the classes {', '.join(documents.classes)}; "
+            f"{run.folder} tells {', '.join(codes.classes.words)}"
+        )
+    trainee = DocTrainee(config, documents, codes, _kept_vectors(run, config))
+    load_weights(trainee.model, model.state_dict())
+    part = documents.test if options.part == "test" else documents.train
+    numbers = {
+        "train": trainee.train_numbers,
+        "valid": trainee.valid_numbers,
+        "test": np.arange(len(documents.test)),
+    }[options.part]
+    with _bar(f"evaluating on {options.part}") as progress:
+        found = measure(trainee, part, numbers, progress)
+    figures = {name: round(value, 5) for name, value in found.items()}
+    return {"part": options.part, "documents": len(numbers), **figures}
+
+
+def predict(run: Run, options: PredictConfig, console: Console) -> None:
+    """A document a line in; its label and the probabilities of all classes out."""
+    model, codes = load(run)
+    longest = from_dict(DocConfig, run.config).longest_test or None
+    for line in each_line(options.files):
+        words = basic_tokens(line)[:longest]
+        shares = model.probabilities(encode_texts([words], codes))[0].tolist() if words else []
+        named = dict(zip(codes.classes.words, shares, strict=bool(shares)))
+        label = max(named, key=named.__getitem__) if named else None
+        if options.format == "json":
+            print(json.dumps({"label": label, "probabilities": named}), flush=True)
+        else:
+            shown = "  ".join(f"{name} {share:.4f}" for name, share in named.items())
+            print(f"{label}\t{shown}" if label is not None else "", flush=True)
+
+
+def parameters() -> list[tuple[str, str, int]]:
+    """Preset, unit and exact count of the paper's setting."""
+    configs = [DocConfig(**PRESETS["paper"] | {"unit": unit}) for unit in UNITS]
+    return [("paper", config.unit, count(config, CHARACTERS, CLASSES)) for config in configs]
+
+
+PARAMETERS_NOTE = (
+    "Two classes. Of the word vectors only the three special ones count, the others stay as they are; 145 "
+    "characters, which the paper does not print: its figures allow 139 to 151."
+)

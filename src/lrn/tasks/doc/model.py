@@ -1,0 +1,149 @@
+"""The classifier: word and character vectors, a recurrent layer, attentive pooling, a linear layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+from lrn.nn import AttentivePooling, FrozenWords
+from lrn.tasks.doc.config import DocConfig
+from lrn.units import LRN, make_unit
+from lrn.units.unit import Unit
+
+SPECIALS = ("<pad>", "<unk>", "<eos>")  # rows that are learnt even where all other vectors are given
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Documents as tensors: N words in all, packed as PackedSequence packs them; W different words.
+
+    Each different word's characters are there once: what they say does not depend on where it stands.
+    """
+
+    rows: Tensor  # [N] of the table of word vectors
+    spellings: Tensor  # [N] which of the W different words it is
+    characters: Tensor  # [W, C] numbers of characters, 0 after the last
+    lengths: Tensor  # [B]
+    batch_sizes: Tensor  # documents that have a first, second, … word
+    longest_first: Tensor  # [B] the documents in that order
+    labels: Tensor  # [B]
+
+
+class Classifier(nn.Module):
+    """Scores the classes of documents.
+
+    Args:
+        words: rows of the table of word vectors, if they are to be learnt.
+        vectors: those of all words but the three special ones, if they are given.
+    """
+
+    def __init__(
+        self, config: DocConfig, characters: int, classes: int, words: int = 0, vectors: Tensor | None = None
+    ) -> None:
+        super().__init__()
+        self.pooling_kind = config.pooling
+        self.drop_words, self.drop_characters = config.drop_words, config.dropout / 2
+        width = config.word_width if vectors is None else vectors.shape[1]
+        if vectors is None:
+            self.words: nn.Module = nn.Embedding(words, width)
+        else:
+            self.words = FrozenWords(len(SPECIALS), vectors)
+        self.characters = nn.Embedding(characters, config.char_width)
+        self.spelling = nn.Linear(config.char_width, config.char_width)
+        self.unit = _layer(config, width + config.char_width)
+        if config.pooling == "attention":
+            self.pooling = AttentivePooling(2 * config.hidden, config.hidden, config.dropout)
+        self.output = nn.Linear(config.hidden * (2 if config.pooling == "attention" else 1), classes)
+        self._begin()
+
+    def _begin(self) -> None:
+        """First weights as in the released code."""
+        for name, parameter in self.named_parameters():
+            if name in ("words.weight", "characters.weight"):
+                nn.init.xavier_uniform_(parameter)
+            elif "bias" in name:
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.uniform_(parameter, -0.08, 0.08)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores ``[B, classes]``."""
+        back = torch.empty_like(batch.longest_first)
+        back[batch.longest_first] = torch.arange(len(back))
+        packed = PackedSequence(self.embed(batch), batch.batch_sizes, batch.longest_first, back)
+        states, state = self.unit(packed)
+        h: Tensor = state[0] if isinstance(state, tuple) else state
+        summary = torch.cat(list(h), -1)
+        if self.pooling_kind == "attention":
+            padded, _ = pad_packed_sequence(states, batch_first=True)
+            summary, _ = self.pooling(padded, summary, batch.lengths)
+        scores: Tensor = self.output(summary)
+        return scores
+
+    def embed(self, batch: Batch) -> Tensor:
+        """What the layer reads of every word, ``[N, width]``: its vector and what its characters say."""
+        rows = batch.rows
+        if self.training and self.drop_words:  # the word becomes <pad>, whose vector is learnt
+            rows = rows.masked_fill(torch.rand(rows.shape) < self.drop_words, 0)
+        return torch.cat([self.words(rows), self.spell(batch.characters)[batch.spellings]], -1)
+
+    def spell(self, characters: Tensor) -> Tensor:
+        """The largest of each number over a word's characters, through a linear map; ``[W, C]`` → ``[W, E]``.
+
+        What is behind the last character counts as zeros, of which all but the longest words have some.
+        """
+        vectors = F.dropout(self.characters(characters), self.drop_characters, self.training)
+        vectors = vectors * (characters != 0).unsqueeze(-1)
+        spelt: Tensor = self.spelling(vectors.amax(1))
+        return spelt
+
+    @torch.no_grad()
+    def probabilities(self, batch: Batch) -> Tensor:
+        """Of the classes of each document, ``[B, classes]``."""
+        shares: Tensor = self(batch).softmax(-1)
+        return shares
+
+    def forward_unit(self) -> LRN:
+        """The layer's forward direction alone, for :mod:`lrn.analysis`: LRN and its relatives only."""
+        unit = self.unit
+        if not isinstance(unit, LRN):
+            raise ValueError(
+                f"this run's unit is {type(unit).__name__}; the analysis is of LRN, gLRN and eLRN"
+            )
+        alone = type(unit)(unit.input_size, unit.hidden_size, activation=unit.activation)
+        alone.load_state_dict({name: unit.state_dict()[name] for name in alone.state_dict()})
+        return alone
+
+
+def _layer(config: DocConfig, width: int) -> Unit:
+    more = {"activation": config.activation} if config.unit in ("lrn", "glrn", "elrn") else {}
+    return make_unit(config.unit, width, config.hidden, bidirectional=config.pooling == "attention", **more)
+
+
+def smoothed_loss(scores: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """Cross entropy with ``smoothing`` shared by all classes but the right one, less what cannot be helped.
+
+    >>> scores = torch.tensor([[30.0, -30.0]])
+    >>> round(float(smoothed_loss(scores, torch.tensor([0]), 0.0)), 6)
+    0.0
+    """
+    classes = scores.shape[1]
+    loss = F.cross_entropy(
+        scores, labels, label_smoothing=smoothing * classes / (classes - 1) if smoothing else 0
+    )
+    if not smoothing:
+        return loss
+    shares = torch.tensor([1 - smoothing, *[smoothing / (classes - 1)] * (classes - 1)])
+    least: Tensor = torch.special.entr(shares).sum()
+    return loss - least
+
+
+def count(config: DocConfig, characters: int, classes: int) -> int:
+    """Parameters as the paper counts them: of the word vectors only the three special ones."""
+    with torch.device("meta"):
+        model = Classifier(config, characters, classes, vectors=torch.empty(1, config.word_width))
+    return sum(parameter.numel() for parameter in model.parameters())
