@@ -321,6 +321,13 @@ def predict(words: list[str]) -> int:
     return commands.predict(*_of_run("predict", "PredictConfig", words))
 
 
+def memory(words: list[str]) -> int:
+    """What a document classifier remembers of a text."""
+    from lrn import commands
+
+    return commands.memory(*_of_run("memory", "MemoryConfig", words))
+
+
 def _of_run(command: str, kind: str, words: list[str]) -> tuple[Any, Any]:
     """The run that the first word names, and the task's options for ``command``."""
     from lrn import tasks
@@ -329,8 +336,10 @@ def _of_run(command: str, kind: str, words: list[str]) -> tuple[Any, Any]:
     if words[:1] in (["-h"], ["--help"]):
         print(f"usage: lrn {command} RUN [options]; RUN is a folder that lrn train has made\n")
         for name in tasks.NAMES:
+            options = getattr(tasks.settings(name), kind, None)
+            if options is None:
+                continue
             print(f"for a run of {name}:")
-            options = getattr(tasks.settings(name), kind)
             parser = _parser(f"{command} RUN", options.__doc__.partition("\n")[0])
             parser.add_class_arguments(options, None)
             parser.print_help()
@@ -340,7 +349,9 @@ def _of_run(command: str, kind: str, words: list[str]) -> tuple[Any, Any]:
         raise ValueError(f"usage: lrn {command} RUN [options]; RUN is a folder that lrn train has made")
     run, rest = Run.open(words[0]), words[1:]
     name = run.task
-    options = getattr(tasks.settings(name), kind)
+    options = getattr(tasks.settings(name), kind, None)
+    if options is None:
+        raise ValueError(f"{words[0]} is a run of {name}, for which there is no lrn {command}")
     parser = _parser(f"{command} RUN", options.__doc__.partition("\n")[0])
     parser.add_class_arguments(options, None)
     return run, options(**_read(parser, rest))
@@ -374,7 +385,9 @@ def import_(words: list[str]) -> int:
     parser = _parser("import", "Take a safetensors file's weights as the best weights of a run.")
     parser.add_argument("run", help="the run folder")
     parser.add_argument("file", help="the file to read")
-    parser.add_argument("--overwrite", action="store_true", help="replace the best weights that are there")
+    parser.add_argument(
+        "--overwrite", type=bool, default=False, help="replace the best weights that are there"
+    )
     values = _read(parser, words)
     from lrn import commands
 
@@ -388,6 +401,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "compare": compare,
     "evaluate": evaluate,
     "predict": predict,
+    "memory": memory,
     "params": params,
     "doctor": doctor,
     "export": export,

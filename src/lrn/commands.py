@@ -169,6 +169,25 @@ def predict(run: Run, options: Any) -> int:
     return 0
 
 
+def memory(run: Run, options: Any) -> int:
+    """The figure of what a classifier remembers of a text, in every form that is asked for."""
+    from lrn.report.memory import Picture, write
+    from lrn.text.lines import each_line
+
+    paths = [Path(name) for name in options.out]
+    there = [str(path) for path in paths if path.exists()]
+    if there and not options.overwrite:
+        raise ValueError(f"{' and '.join(there)} there already; choose other names: --out, or --overwrite")
+    text = options.text if options.file is None else " ".join(each_line([options.file]))
+    picture = Picture.of(tasks.jobs(run.task).remembered(run, text), options.top)
+    for path in paths:
+        write(picture, path)
+        print(path)
+    best = ", ".join(f"{picture.words[k]} ({k + 1})" for k in picture.ranking[: options.top])
+    _say(_console(), f"{picture.title}; remembered best: {best}")
+    return 0
+
+
 def params(names: list[str]) -> int:
     """Exact counts beside what the paper prints."""
     from rich.console import Console

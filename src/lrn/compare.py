@@ -7,6 +7,7 @@ all units, taking turns in one process, on the same batches.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import statistics
 import subprocess
@@ -26,8 +27,9 @@ from lrn import tasks
 from lrn.bench.timing import alternate
 from lrn.files import read_json, write_json
 from lrn.report import page, tables
+from lrn.report.memory import Picture, inline
 from lrn.training.config import TrainConfig
-from lrn.training.run import command, versions
+from lrn.training.run import Run, command, versions
 
 SECONDS = 30.0  # for timing
 
@@ -45,6 +47,7 @@ def compare(task: str, config: TrainConfig, units: list[str], seeds: list[int], 
         console.print("measuring the time of training steps, taking turns …")
         results["times"] = time_units(task, config, units)
         write_json(out / "times.json", results["times"])
+    results |= _memory(task, units, seeds, out)
     write_json(out / "results.json", results)
     tables.write(results, out)
     page.write(results, out / "report.html")
@@ -212,6 +215,18 @@ def _results(task: str, config: TrainConfig, units: list[str], seeds: list[int],
     if (out / "times.json").exists():
         results["times"] = read_json(out / "times.json")
     return results
+
+
+def _memory(task: str, units: list[str], seeds: list[int], out: Path) -> dict[str, Any]:
+    """For classifiers: the picture of what LRN remembers of a document, if it can be drawn."""
+    example = getattr(tasks.jobs(task), "remembered_example", None)
+    if example is None or "lrn" not in units or importlib.util.find_spec("matplotlib") is None:
+        return {}
+    found = example(Run.open(_folder(out, "lrn", seeds[0])))
+    if found is None:
+        return {}
+    picture = Picture.of(found)
+    return {"memory": {"caption": f"A test document, {picture.title}.", "svg": inline(picture)}}
 
 
 def _curve(path: Path, name: str) -> list[tuple[int, float]]:

@@ -2,7 +2,7 @@
 
 from lrn.nn.crf import CRF
 from lrn.nn.dropout import LockedDropout, RowDropout
-from lrn.nn.initial import glorot_fused
+from lrn.nn.initial import glorot_fused, keep_at_first
 from lrn.nn.pooling import AttentivePooling
 from lrn.nn.softmax import MixtureOfSoftmaxes
 from lrn.nn.weight_drop import WeightDrop, drop_weights, one_mask
@@ -18,5 +18,6 @@ __all__ = [
     "WeightDrop",
     "drop_weights",
     "glorot_fused",
+    "keep_at_first",
     "one_mask",
 ]

@@ -44,6 +44,15 @@ class Picture:
     title: str
     top: int = 5
 
+    @classmethod
+    def of(cls, remembered: Any, top: int = 5) -> Picture:
+        """Of what a task's ``remembered`` gives."""
+        label = remembered.label
+        part = ", forward direction" if remembered.both_directions else ""
+        title = f"predicted: {label} ({remembered.probabilities[label]:.3f}){part}"
+        memory = remembered.memory
+        return cls(remembered.words, memory.curves.tolist(), memory.half_life.tolist(), title, top)
+
     @property
     def ranking(self) -> list[int]:
         """The words by what is left of them at the end, most first."""

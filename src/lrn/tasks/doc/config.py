@@ -10,6 +10,7 @@ from lrn.training.config import TrainConfig, at_least, choice, probability
 BUILTIN = ("builtin:cues", "builtin:docstrings")
 POOLINGS = ("attention", "last")
 ACTIVATIONS = ("tanh", "identity")
+FORMS = ("png", "svg", "html", "csv", "json")  # of the memory's figure
 
 
 @dataclass
@@ -28,6 +29,8 @@ class DocConfig(TrainConfig):
         hidden: width of the recurrent layer, each direction.
         pooling: attention over all states of both directions, or the last state of one direction alone.
         activation: of LRN, gLRN and eLRN: tanh or identity.
+        keep: first bias of the gate that keeps the state, and minus it of the one that lets words in; at 0
+            only near words can be learnt from at first.
         dropout: on the input of the pooling; characters get half of it.
         drop_words: share of the words that training leaves to their characters.
         smoothing: of the labels.
@@ -46,6 +49,7 @@ class DocConfig(TrainConfig):
     hidden: int = 64
     pooling: str = "attention"
     activation: str = "tanh"
+    keep: float = 0.0
     dropout: float = 0.1
     drop_words: float = 0.1
     smoothing: float = 0.1
@@ -125,3 +129,33 @@ class PredictConfig:
 
     def __post_init__(self) -> None:
         self.format = choice("format", self.format, ("text", "json"))
+
+
+@dataclass
+class MemoryConfig:
+    """Draw how much of each word of a document is left in the state as the reading goes on.
+
+    Args:
+        text: the document.
+        file: a file that holds the document instead.
+        out: files to write, by their endings: .png, .svg, .html (point at a word), .csv, .json.
+        top: so many of the words remembered best are coloured and named.
+        overwrite: replace files that exist.
+    """
+
+    text: str | None = None
+    file: str | None = None
+    out: list[str] = field(default_factory=lambda: ["memory.png", "memory.html"])
+    top: int = 5
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.text is None) == (self.file is None):
+            raise ValueError("give either --text, the document itself, or --file, where it is")
+        at_least(self, "top", 0)
+        for name in self.out:
+            ending = name.rpartition(".")[2].lower() if "." in name else ""
+            if ending not in FORMS:
+                raise ValueError(
+                    f"--out {name}: the name must end in {', '.join(f'.{form}' for form in FORMS)}"
+                )

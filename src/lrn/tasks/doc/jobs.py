@@ -19,6 +19,7 @@ from lrn.files import write_whole
 from lrn.tasks.doc.config import PRESETS, DocConfig, EvaluateConfig, PredictConfig
 from lrn.tasks.doc.data import Codes, encode_texts, frequent_words, read_documents
 from lrn.tasks.doc.documents import Documents
+from lrn.tasks.doc.memory import Remembered, remember
 from lrn.tasks.doc.model import SPECIALS, Classifier, count
 from lrn.tasks.doc.task import DocTrainee, measure
 from lrn.text.lines import each_line
@@ -217,6 +218,28 @@ def predict(run: Run, options: PredictConfig, console: Console) -> None:
         else:
             shown = "  ".join(f"{name} {share:.4f}" for name, share in named.items())
             print(f"{label}\t{shown}" if label is not None else "", flush=True)
+
+
+def remembered(run: Run, text: str) -> Remembered:
+    """What the run's model remembers of a text."""
+    model, codes = load(run)
+    longest = from_dict(DocConfig, run.config).longest_test or None
+    return remember(model, codes, basic_tokens(text)[:longest])
+
+
+def remembered_example(run: Run) -> Remembered | None:
+    """The same for a test document of at least twelve words that the model gets right; None without one."""
+    config: DocConfig = from_dict(DocConfig, run.config)
+    model, codes = load(run)
+    documents = _documents(config)
+    test = documents.test
+    by_length = np.argsort(test.lengths, kind="stable")
+    for number in by_length[test.lengths[by_length] >= 12][:50].tolist():
+        words = [documents.types[int(token)] for token in test.document(number, config.longest_test)]
+        found = remember(model, codes, words)
+        if found.label == codes.classes.words[test.labels[number]]:
+            return found
+    return None
 
 
 def parameters() -> list[tuple[str, str, int]]:

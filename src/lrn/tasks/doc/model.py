@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from lrn.nn import AttentivePooling, FrozenWords
+from lrn.nn import AttentivePooling, FrozenWords, keep_at_first
 from lrn.tasks.doc.config import DocConfig
 from lrn.units import LRN, make_unit
 from lrn.units.unit import Unit
@@ -58,9 +58,9 @@ class Classifier(nn.Module):
         if config.pooling == "attention":
             self.pooling = AttentivePooling(2 * config.hidden, config.hidden, config.dropout)
         self.output = nn.Linear(config.hidden * (2 if config.pooling == "attention" else 1), classes)
-        self._begin()
+        self._begin(config.keep)
 
-    def _begin(self) -> None:
+    def _begin(self, keep: float) -> None:
         """First weights as in the released code."""
         for name, parameter in self.named_parameters():
             if name in ("words.weight", "characters.weight"):
@@ -69,6 +69,8 @@ class Classifier(nn.Module):
                 nn.init.zeros_(parameter)
             else:
                 nn.init.uniform_(parameter, -0.08, 0.08)
+        if keep:
+            keep_at_first(self.unit, keep)
 
     def forward(self, batch: Batch) -> Tensor:
         """Scores ``[B, classes]``."""

@@ -1,0 +1,36 @@
+"""What a classifier remembers of a document when it decides: the paper's structure analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from lrn.analysis import Memory, memory
+from lrn.tasks.doc.data import Codes, encode_texts
+from lrn.tasks.doc.model import Classifier
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """The memory of the layer's forward direction over a document, and the probabilities of its classes."""
+
+    words: list[str]
+    memory: Memory
+    probabilities: dict[str, float]
+    both_directions: bool  # if so, the backward direction has a memory of its own
+
+    @property
+    def label(self) -> str:
+        return max(self.probabilities, key=self.probabilities.__getitem__)
+
+
+@torch.no_grad()
+def remember(model: Classifier, codes: Codes, words: list[str]) -> Remembered:
+    """Read a document, and see what is left of its words."""
+    if not words:
+        raise ValueError("the text has no words")
+    batch = encode_texts([words], codes)
+    found = memory(model.forward_unit(), model.embed(batch))
+    shares = dict(zip(codes.classes.words, model.probabilities(batch)[0].tolist(), strict=True))
+    return Remembered(words, found, shares, model.unit.bidirectional)
