@@ -88,7 +88,16 @@ def test_switches_in_the_help(capsys):
     assert "[--overwrite]" in said
     assert re.search(r"^  --overwrite  +throw away", said, re.M)
     assert "--test {true,false}" in said
-    assert "{true,false}" not in help_of(capsys, "train", "ner")
+    assert "{true,false}" not in help_of(capsys, "train", "ner") + help_of(capsys, "import")
+
+
+@pytest.mark.parametrize("words", [["--overwrite"], ["--overwrite", "true"], ["--overwrite=true"]])
+def test_switches_of_a_command_without_a_task(words, monkeypatch):
+    seen = []
+    monkeypatch.setattr("lrn.commands.import_", lambda *given: seen.append(given) or 0)
+    assert cli.main(["import", "run", "file", *words]) == 0
+    assert cli.main(["import", "run", "file", "--overwrite", "false"]) == 0
+    assert seen == [("run", "file", True), ("run", "file", False)]
 
 
 def test_help_explains_every_setting(capsys):
