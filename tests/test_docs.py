@@ -5,7 +5,8 @@ the lines of ``sh``, ``bash`` and ``console`` blocks (and of indented ones) that
 command line. To keep it short, commands are made small by the tables below. Whatever they do not cover fails
 rather than being left out. When a page shows something new:
 
-- a new command, or a new task for a command: say in ``SMALL`` what makes it small ("" if it is);
+- a new command, or a new task for a command: say in ``SMALL`` what makes it small ("" if it is); if it is for
+  runs of one task alone, say so in ``ONLY``;
 - a new task: write small data for it in ``DATA``, and say in ``BUILT_IN`` what makes its built-in data small;
 - a new word in capitals that stands for something of the reader's own (RUN, DIR, UNIT): ``Reader.fill``;
 - a page whose figures took hours: add it to ``DRY``; its settings are read and checked, but nothing runs;
@@ -45,6 +46,7 @@ LM = (
 )
 NER = "--word_width 8 --char_width 4 --char_hidden 4 --hidden 8 --dense 8"
 DOC = "--word_width 8 --char_width 4 --hidden 8 --batch_size 8"
+PAIR = "--units lstm,lrn --seeds 1 --data DIR"  # every run of a comparison is a process of its own
 SMALL = {
     "demo": "--width 8 --layers 1 --steps 2 --seconds 1",
     "bench": "--shape 2,1,4 --seconds 0.05",
@@ -54,22 +56,21 @@ SMALL = {
     "train ner": f"{NER} {STEPS}",
     "train doc": f"{DOC} {STEPS}",
     "train --resume": "",
-    "compare lm": f"{LM} {STEPS} --units lstm,lrn --data DIR",
-    "compare ner": f"{NER} {STEPS} --units lstm,lrn --data DIR",
-    "compare doc": f"{DOC} {STEPS} --units lstm,lrn",
+    "compare lm": f"{LM} {STEPS} {PAIR}",
+    "compare ner": f"{NER} {STEPS} {PAIR}",
+    "compare doc": f"{DOC} {STEPS} {PAIR}",
     "evaluate lm": "--words 20 --threads 1",
     "evaluate ner": "",
     "evaluate doc": "--threads 1",
     "predict lm": "",
     "predict ner": "",
     "predict doc": "",
-    "memory lm": "",
-    "memory ner": "",
-    "memory doc": "",
+    "memory doc": "--overwrite",
     "export": "",
     "import": "",
 }
 BUILT_IN = {"lm": "--fraction 0.02", "ner": "--sentences 60", "doc": "--documents 100"}
+ONLY = {"memory": "doc"}  # commands for runs of one task alone
 WHOLE = ("demo", "bench", "doctor", "params", "export", "import")  # commands that are the same for all tasks
 LINE = "Anna Becker works for Borealis in Lugano.\n"  # on standard input if a page does not say what
 
@@ -156,7 +157,7 @@ class Reader:
     def __init__(self, page, folder, patch, *, dry):
         self.page, self.folder, self.patch, self.dry = page, folder, patch, dry
         self.task = TASK_OF.get(page, Path(page).stem if Path(page).stem in NAMES else "lm")
-        self.run = None
+        self.runs = []  # task and folder of each that the page has trained
 
     def type(self, words):
         """One command line."""
@@ -169,16 +170,16 @@ class Reader:
             words = words[words.index("|") + 1 :]
         if Path(words[0]).name != "lrn":
             return check_other(words, self.page)
-        self.patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
         words = self.fill(words[1:])
+        self.patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
         try:
             code = cli.main(words)
         except SystemExit as left:  # --help, --print_config
             code = left.code
         assert code == 0, f"{self.page}: lrn {shlex.join(words)} ends with {code}"
         if words[0] == "train" and not self.dry:
-            made = self.folder.glob("**/config.json")
-            self.run = str(max(made, key=lambda path: path.stat().st_mtime).parent.relative_to(self.folder))
+            made = max(self.folder.glob("**/config.json"), key=lambda path: path.stat().st_mtime)
+            self.runs.append((self.task, str(made.parent.relative_to(self.folder))))
         return None
 
     def fill(self, words):
@@ -189,12 +190,15 @@ class Reader:
         if command in ("train", "compare") and words[1] in NAMES:
             self.task = words[1]
         places = [False, *(word == "--out" for word in words)]  # where a run goes is no run yet
-        words = [word if new else self.thing(word) for word, new in zip(words, places, strict=False)]
+        words = [
+            word if new else self.thing(word, ONLY.get(command))
+            for word, new in zip(words, places, strict=False)
+        ]
         if command in ("evaluate", "predict", "memory"):
             self.task = json.loads((self.folder / words[1] / "config.json").read_text())["task"]
         if not self.dry:
             words = self.shrink(command, words)
-        for flag in ("--data", "--vectors", "--start", "--config"):
+        for flag in ("--data", "--vectors", "--start", "--config", "--file"):
             for place in [n for n, word in enumerate(words) if word == flag]:
                 words[place + 1] = self.value(flag, words[place + 1])
         for word in words[words.index("--files") + 1 :] if "--files" in words else []:
@@ -213,9 +217,9 @@ class Reader:
             small += BUILT_IN[self.task].split()
         return words + small
 
-    def thing(self, word):
+    def thing(self, word, task=None):
         if word == "RUN" or word.startswith("runs/"):
-            return self.some_run(word)
+            return self.some_run(word, task)
         return {"DIR": self.data, "UNIT": lambda: "lrn", "LR": lambda: "0.01"}.get(word, lambda: word)()
 
     def value(self, flag, value):
@@ -225,7 +229,7 @@ class Reader:
             return self.file("vectors.txt", ". 1 2 3 4\nin 0 0 0 1\nit 1 0 0 1\n")
         if flag == "--start":
             return self.some_run(value)
-        return self.file(value, "seed: 2\n")
+        return self.file(value, "seed: 2\n" if flag == "--config" else LINE)
 
     def file(self, name, content):
         path = self.folder / name
@@ -239,13 +243,14 @@ class Reader:
             DATA[self.task](folder)
         return folder.name
 
-    def some_run(self, name):
-        """The run of that name; for RUN the one that was trained last. Trained now if the page has not."""
+    def some_run(self, name, task=None):
+        """The run of that name; for RUN the last, of ``task`` if given. A new one if there is none."""
+        fitting = [folder for trained, folder in self.runs if task in (None, trained)]
+        if name == "RUN" and fitting:
+            return fitting[-1]
         if name != "RUN" and (self.folder / name / "config.json").exists():
             return name
-        if name == "RUN" and self.run:
-            return self.run
-        task = self.task if name == "RUN" else name.removeprefix("runs/").partition("-")[0]
+        task = task or self.task if name == "RUN" else name.removeprefix("runs/").partition("-")[0]
         folder = f"runs/{task}-of-mine" if name == "RUN" else name
         if self.dry:
             (self.folder / folder).mkdir(parents=True, exist_ok=True)
