@@ -328,6 +328,29 @@ def memory(words: list[str]) -> int:
     return commands.memory(*_of_run("memory", "MemoryConfig", words))
 
 
+def gradients(words: list[str]) -> int:
+    """How far back in time gradients reach, by unit."""
+    parser = _parser(
+        "gradients", "Draw how gradients shrink or grow on their way back through time, by unit."
+    )
+    parser.add_argument("--units", default="lstm,gru,atr,sru,lrn,olrn", help="the units to compare")
+    parser.add_argument("--steps", type=int, default=100, help="length of the sequence")
+    parser.add_argument("--hidden", type=int, default=64, help="width of every unit")
+    parser.add_argument("--keep", type=float, default=0.0, help="first bias of the gates that keep the state")
+    parser.add_argument("--seed", type=int, default=1, help="for weights and input")
+    parser.add_argument("--out", default="gradients.png", help="the picture to write, .png or .svg")
+    values = _read(parser, words)
+    from pathlib import Path
+
+    from lrn import commands, compare
+
+    units, out = compare.units_of(values.pop("units")), Path(values.pop("out"))
+    for name in ("steps", "hidden"):
+        if values[name] < 1:
+            raise ValueError(f"--{name} must be at least 1, got {values[name]}")
+    return commands.gradients(units, **values, out=out)
+
+
 def _of_run(command: str, kind: str, words: list[str]) -> tuple[Any, Any]:
     """The run that the first word names, and the task's options for ``command``."""
     from lrn import tasks
@@ -402,6 +425,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evaluate": evaluate,
     "predict": predict,
     "memory": memory,
+    "gradients": gradients,
     "params": params,
     "doctor": doctor,
     "export": export,

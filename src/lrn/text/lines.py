@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+
+from lrn.files import text_lines
 
 
 def each_line(files: Sequence[str | Path] = ()) -> Iterator[str]:
@@ -14,18 +15,10 @@ def each_line(files: Sequence[str | Path] = ()) -> Iterator[str]:
     What is not UTF-8 is an error that names the line.
     """
     if not files:
-        yield from _decoded(sys.stdin.buffer, "standard input")
+        yield from (line for _, line in text_lines(sys.stdin.buffer, "standard input"))
     for name in files:
         if not Path(name).is_file():
             raise FileNotFoundError(f"there is no file {name}")
     for name in files:
         with Path(name).open("rb") as file:
-            yield from _decoded(file, str(name))
-
-
-def _decoded(lines: IO[bytes], name: str) -> Iterator[str]:
-    for number, line in enumerate(lines, 1):
-        try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{name}, line {number}: not UTF-8 text: {error.reason}") from None
+            yield from (line for _, line in text_lines(file, name))

@@ -88,9 +88,11 @@ _SMALL: dict[str, Any] = {
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "quick": _SMALL | {"epochs": 6, "lr": 4e-3},
+    "quick": _SMALL | {"epochs": 3, "lr": 5e-3, "decay": 0.8, "l2": 0.0},
     "paper": _PAPER,
-    "memory": _PAPER | {"pooling": "last", "activation": "identity"},
+    "memory": _SMALL
+    | {"pooling": "last", "activation": "identity", "keep": 5.0}
+    | {"epochs": 10, "lr": 1e-2, "decay": 0.85, "l2": 0.0, "batch_size": 32},
 }
 
 

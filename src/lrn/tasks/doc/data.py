@@ -13,15 +13,17 @@ import torch
 from numpy.typing import NDArray
 
 from lrn.tasks.doc import cache, generator
-from lrn.tasks.doc.config import DocConfig
+from lrn.tasks.doc.config import BUILTIN, DocConfig
 from lrn.tasks.doc.documents import Builder, Documents, Part
 from lrn.tasks.doc.model import SPECIALS, Batch
 from lrn.text.builtin import docstrings, part_of
 from lrn.text.tokens import basic_tokens
 from lrn.text.vocabulary import Vocabulary
+from lrn.training.config import choice
 
 UNKNOWN = 1  # place of <unk> among the special words
 LONGEST_WORD = 25  # characters
+CODES = ("words.json", "characters.json", "classes.json")  # in a run folder
 RARE = 3  # a character must be seen more often than that
 BUCKET = 50  # batches whose documents are sorted by length together
 
@@ -37,6 +39,8 @@ def read_documents(
         return read_cues(config.documents, config.seed)
     if source == "builtin:docstrings":
         return read_docstrings()
+    if source.startswith("builtin:"):
+        choice("built-in data", source, BUILTIN)
     return cache.read_folder(Path(source), progress)
 
 
@@ -69,7 +73,9 @@ def read_docstrings(most: int = 10, least: int = 100) -> Documents:
     builder = Builder()
     for label, package in enumerate(classes):
         for text in found[package]:
-            builder.add("test" if part_of(text) != "train" else "train", label, basic_tokens(text))
+            words = basic_tokens(text)
+            part = "train" if part_of(" ".join(words)) == "train" else "test"
+            builder.add(part, label, words)
     return builder.build(classes, source="builtin:docstrings")
 
 
@@ -110,12 +116,12 @@ class Codes:
         return UNKNOWN
 
     def save(self, folder: Path) -> None:
-        for name in ("words", "characters", "classes"):
-            getattr(self, name).save(folder / f"{name}.json")
+        for name in CODES:
+            getattr(self, name.removesuffix(".json")).save(folder / name)
 
     @classmethod
     def load(cls, folder: Path) -> Codes:
-        return cls(*(Vocabulary.load(folder / f"{name}.json") for name in ("words", "characters", "classes")))
+        return cls(*(Vocabulary.load(folder / name) for name in CODES))
 
 
 def frequent_words(documents: Documents, min_count: int) -> list[str]:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lrn.files import write_whole
 from lrn.tasks.doc.config import PRESETS, DocConfig, EvaluateConfig, PredictConfig
-from lrn.tasks.doc.data import Codes, encode_texts, frequent_words, read_documents
+from lrn.tasks.doc.data import CODES, Codes, encode_texts, frequent_words, read_documents
 from lrn.tasks.doc.documents import Documents
 from lrn.tasks.doc.memory import Remembered, remember
 from lrn.tasks.doc.model import SPECIALS, Classifier, count
@@ -100,24 +100,28 @@ def _kept_vectors(run: Run, config: DocConfig) -> Tensor | None:
     """The given vectors of a run, from its folder."""
     if config.vectors is None:
         return None
-    path = run.folder / VECTORS
+    path = run.file(VECTORS)
     try:
         return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{run.folder} has lost its {VECTORS}; it cannot be used") from None
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
+
+
+def _codes(run: Run) -> Codes:
+    for name in CODES:
+        run.file(name)
+    return Codes.load(run.folder)
 
 
 def resume(run: Run, data: str | None = None) -> DocTrainee:
     """The training of an interrupted run, where its last saved state left it."""
     config: DocConfig = from_dict(DocConfig, run.config)
-    documents = _documents(config, data)
+    documents = _documents(config, run.data(data))
     if documents.about["fingerprint"] != run.about()["data"]["fingerprint"]:
         raise ValueError(
             f"the data is not what {run.folder} was trained on so far; say where that is: --data"
         )
-    trainee = DocTrainee(config, documents, Codes.load(run.folder), _kept_vectors(run, config))
+    trainee = DocTrainee(config, documents, _codes(run), _kept_vectors(run, config))
     if run.last.exists():
         trainee.restore(checkpoint.load(run.last, "doc"))
     return trainee
@@ -156,7 +160,7 @@ def finish(trainee: DocTrainee, run: Run, console: Console) -> None:
 
 def empty_model(run: Run) -> Classifier:
     """A model of a run's shape."""
-    return _empty(run, Codes.load(run.folder))
+    return _empty(run, _codes(run))
 
 
 def _empty(run: Run, codes: Codes) -> Classifier:
@@ -167,13 +171,9 @@ def _empty(run: Run, codes: Codes) -> Classifier:
 
 def load(run: Run, last: bool = False) -> tuple[Classifier, Codes]:
     """The best weights of a run, or the last ones, ready for use."""
-    path = run.last if last else run.best
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{run.folder} has no {path.name}: nothing was validated yet, or it was deleted"
-        )
-    codes = Codes.load(run.folder)
+    codes = _codes(run)
     model = _empty(run, codes)
+    path = run.file((run.last if last else run.best).name)
     load_weights(model, checkpoint.load(path, "doc")["model"])
     return model.eval(), codes
 
@@ -184,7 +184,7 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
         torch.set_num_threads(options.threads)
     config: DocConfig = from_dict(DocConfig, run.config)
     model, codes = load(run, options.last)
-    documents = _documents(config, options.data)
+    documents = _documents(config, run.data(options.data))
     if documents.classes != codes.classes.words:
         raise ValueError(
             f"the data has the classes {', '.join(documents.classes)}; "

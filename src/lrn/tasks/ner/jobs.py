@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 from torch import Tensor
 
-from lrn.files import text_lines
 from lrn.tasks.ner.config import PRESETS, EvaluateConfig, NERConfig, PredictConfig
 from lrn.tasks.ner.data import CODES, PAD, Codes, Dataset, encode, read_builtin, read_folder
 from lrn.tasks.ner.model import Tagger, count
@@ -24,6 +22,7 @@ from lrn.tasks.ner.schemes import entities
 from lrn.tasks.ner.score import Score
 from lrn.tasks.ner.task import NERTrainee
 from lrn.tasks.ner.task import evaluate as scores_of
+from lrn.text.lines import each_line
 from lrn.text.vectors import read_vectors
 from lrn.training import checkpoint
 from lrn.training.config import UNITS, from_dict
@@ -207,7 +206,7 @@ def tokenise(text: str) -> list[str]:
 def predict(run: Run, options: PredictConfig, console: Console) -> None:
     """Tag lines of text as they come, blank ones too: what comes out can be laid beside what went in."""
     model = load(run)
-    for line in _input(options.files):
+    for line in each_line(options.files):
         words = line.split() if options.split else tokenise(line)
         tags = _tags(model, words)
         if options.format == "json":
@@ -245,14 +244,6 @@ def _spans(line: str, words: list[str], tags: list[str]) -> list[dict[str, Any]]
         }
         for e in entities(tags)
     ]
-
-
-def _input(files: list[str]) -> Iterator[str]:
-    if not files:
-        yield from (line for _, line in text_lines(sys.stdin.buffer, "standard input"))
-    for name in files:
-        with Path(name).open("rb") as file:
-            yield from (line for _, line in text_lines(file, name))
 
 
 def _coloured(words: list[str], tags: Iterable[str]) -> Text:
