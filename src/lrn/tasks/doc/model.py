@@ -117,6 +117,7 @@ class Classifier(nn.Module):
                 f"this run's unit is {type(unit).__name__}; the analysis is of LRN, gLRN and eLRN"
             )
         alone = type(unit)(unit.input_size, unit.hidden_size, activation=unit.activation)
+        alone.to(self.output.weight.dtype)
         alone.load_state_dict({name: unit.state_dict()[name] for name in alone.state_dict()})
         return alone
 
@@ -133,15 +134,13 @@ def smoothed_loss(scores: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     >>> round(float(smoothed_loss(scores, torch.tensor([0]), 0.0)), 6)
     0.0
     """
-    classes = scores.shape[1]
-    loss = F.cross_entropy(
-        scores, labels, label_smoothing=smoothing * classes / (classes - 1) if smoothing else 0
-    )
     if not smoothing:
-        return loss
-    shares = torch.tensor([1 - smoothing, *[smoothing / (classes - 1)] * (classes - 1)])
-    least: Tensor = torch.special.entr(shares).sum()
-    return loss - least
+        return F.cross_entropy(scores, labels)
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))  # bfloat16 is too coarse
+    classes = scores.shape[1]
+    shares = torch.full_like(scores, smoothing / (classes - 1))
+    shares.scatter_(1, labels.unsqueeze(1), 1 - smoothing)
+    return F.kl_div(scores.log_softmax(1), shares, reduction="batchmean")
 
 
 def count(config: DocConfig, characters: int, classes: int) -> int:
