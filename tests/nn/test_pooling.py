@@ -1,0 +1,130 @@
+"""Attentive pooling against a plain loop over the states of one sequence at a time."""
+
+import pytest
+import torch
+from helpers import randn
+
+from lrn.nn import AttentivePooling
+
+WIDTH, HIDDEN = 6, 4
+LENGTHS = [5, 1, 3, 5]
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+@pytest.fixture
+def pool():
+    """With large weights, or every state would count nearly the same."""
+    pool = AttentivePooling(WIDTH, HIDDEN).double()
+    with torch.no_grad():
+        for number, parameter in enumerate(pool.parameters()):
+            parameter.copy_(2 * randn(*parameter.shape, seed=number))
+    return pool
+
+
+def problem():
+    return randn(len(LENGTHS), max(LENGTHS), WIDTH), randn(len(LENGTHS), WIDTH, seed=2), torch.tensor(LENGTHS)
+
+
+def plainly(pool, states, summary):
+    """``[T, W]`` and ``[W]`` of one sequence to its pooled ``[W]`` and the list of weights."""
+    scores = []
+    for u in states:
+        m = torch.tanh(
+            pool.state.weight @ u + pool.state.bias + pool.summary.weight @ summary + pool.summary.bias
+        )
+        scores.append((pool.score.weight[0] * m).sum().exp())
+    weights = [score / sum(scores) for score in scores]
+    return sum(weight * u for weight, u in zip(weights, states, strict=True)), torch.stack(weights)
+
+
+def test_against_a_loop(pool):
+    states, summary, lengths = problem()
+    pooled, weights = pool(states, summary, lengths)
+    assert pooled.shape == (4, WIDTH)
+    assert weights.shape == (4, 5)
+    for row, length in enumerate(LENGTHS):
+        expected, shares = plainly(pool, states[row, :length], summary[row])
+        torch.testing.assert_close(pooled[row], expected, **EXACT)
+        torch.testing.assert_close(weights[row, :length], shares, **EXACT)
+
+
+def test_weights_are_shares_of_what_is_there(pool):
+    states, summary, lengths = problem()
+    weights = pool(states, summary, lengths)[1]
+    beyond = torch.arange(5) >= lengths[:, None]
+    torch.testing.assert_close(weights.sum(1), torch.ones(4, dtype=torch.float64), **EXACT)
+    assert not weights[beyond].any()
+    assert (weights[~beyond] > 0).all()
+    assert weights[1, 0] == 1  # of one state there is nothing to choose from
+    assert weights[0].max() > 0.3  # and otherwise some are preferred
+
+
+@pytest.mark.parametrize("padding", [1e4, -1e4, 1e30])
+def test_padding_does_not_matter(pool, padding):
+    states, summary, lengths = problem()
+    beyond = torch.arange(5) >= lengths[:, None]
+    other = states.masked_fill(beyond.unsqueeze(2), padding)
+    for ours, theirs in zip(pool(other, summary, lengths), pool(states, summary, lengths), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_more_padding_does_not_matter(pool):
+    states, summary, lengths = problem()
+    longer = torch.cat([states, randn(4, 3, WIDTH, seed=5)], 1)
+    torch.testing.assert_close(pool(longer, summary, lengths)[0], pool(states, summary, lengths)[0], **EXACT)
+
+
+def test_the_summary_matters(pool):
+    states, summary, lengths = problem()
+    moved = pool(states, -summary, lengths)[0] - pool(states, summary, lengths)[0]
+    assert moved[[0, 2, 3]].abs().amax(1).min() > 1e-3
+
+
+def test_dropout_in_training_only():
+    states, summary, lengths = problem()
+    pool = AttentivePooling(WIDTH, HIDDEN, dropout=0.5).double()
+    without = AttentivePooling(WIDTH, HIDDEN).double()
+    without.load_state_dict(pool.state_dict())
+    torch.manual_seed(1)
+    assert not torch.equal(pool(states, summary, lengths)[0], pool(states, summary, lengths)[0])
+    for ours, theirs in zip(
+        pool.eval()(states, summary, lengths), without(states, summary, lengths), strict=True
+    ):
+        assert torch.equal(ours, theirs)
+
+
+def test_the_summary_is_dropped_out_anew_at_every_step():
+    """Equal states differ in weight only by what they are compared to."""
+    pool = AttentivePooling(64, 8, dropout=0.5)
+    torch.nn.init.zeros_(pool.state.weight)
+    torch.manual_seed(1)
+    weights = pool(torch.ones(1, 6, 64), randn(1, 64, dtype=torch.float32), torch.tensor([6]))[1]
+    assert weights.unique().numel() == 6
+
+
+def test_what_is_pooled_is_what_was_dropped_out():
+    """Twice the state or nothing, the same in the sum as in the scores."""
+    pool = AttentivePooling(200, 4, dropout=0.5)
+    torch.manual_seed(1)
+    pooled, _ = pool(torch.ones(1, 1, 200), torch.zeros(1, 200), torch.tensor([1]))
+    assert sorted(pooled.unique().tolist()) == [0, 2]
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, float("nan")])
+def test_wrong_dropout(dropout):
+    with pytest.raises(ValueError, match="dropout"):
+        AttentivePooling(WIDTH, HIDDEN, dropout)
+
+
+def test_gradient(pool):
+    states, summary, lengths = (tensor[:3] for tensor in problem())
+    beyond = torch.arange(5) >= lengths[:, None]
+    states.requires_grad_()
+    summary.requires_grad_()
+    pooled, weights = pool(states, summary, lengths)
+    (pooled.sin().sum() + (weights**2).sum()).backward()
+    assert not states.grad[beyond].any()
+    assert states.grad[~beyond].any(1).all()
+    assert all(parameter.grad.any() for parameter in pool.parameters())
+    short = (states[1:, :3].detach().requires_grad_(), summary[1:].detach().requires_grad_())
+    assert torch.autograd.gradcheck(lambda u, s: pool(u, s, lengths[1:]), short)

@@ -1,0 +1,97 @@
+"""Lines from files and from standard input, whoever wrote them."""
+
+import io
+
+import pytest
+
+from lrn.text.lines import each_line
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """As standard input."""
+    return lambda content: monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def written(folder, name, content):
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+CONTENTS = {
+    "plain": (b"one\ntwo\n", ["one", "two"]),
+    "without a last line end": (b"one\ntwo", ["one", "two"]),
+    "Windows": (b"one\r\n\r\ntwo\r\n", ["one", "", "two"]),
+    "blank lines": (b"\none\n\n\n", ["", "one", "", ""]),
+    "blanks stay": (b"  one \t\n", ["  one \t"]),
+    "byte order mark": ("\ufeffone\ntwo\n".encode(), ["one", "two"]),
+    "a mark of the first line only": ("one\n\ufefftwo\n".encode(), ["one", "\ufefftwo"]),
+    "umlauts": ("Grüße, 東京\n".encode(), ["Grüße, 東京"]),
+    "no line end but \\n": ("one\u2028two\x0bthree\x85four\n".encode(), ["one\u2028two\x0bthree\x85four"]),
+    "empty": (b"", []),
+}
+
+
+@pytest.mark.parametrize(("content", "lines"), CONTENTS.values(), ids=CONTENTS)
+def test_the_same_from_a_file_and_from_standard_input(content, lines, given, tmp_path):
+    given(content)
+    assert list(each_line()) == lines
+    assert list(each_line([written(tmp_path, "file", content)])) == lines
+
+
+def test_several_files_in_their_order(given, tmp_path):
+    """Standard input is left alone."""
+    given(b"unread\n")
+    first = written(tmp_path, "b", "\ufeffone".encode())
+    second = written(tmp_path, "a", "\ufefftwo\n".encode())
+    assert list(each_line([str(first), second, first])) == ["one", "two", "one"]
+
+
+def test_a_line_is_there_as_soon_as_it_was_written(monkeypatch):
+    """Whoever talks to us over a pipe waits for an answer before the next line."""
+
+    class Pipe:
+        read = 0
+
+        def __iter__(self):
+            for line in (b"one\n", b"two\n"):
+                self.read += 1
+                yield line
+
+    class Input:
+        buffer = Pipe()
+
+    monkeypatch.setattr("sys.stdin", Input)
+    lines = each_line()
+    assert next(lines) == "one"
+    assert Input.buffer.read == 1
+
+
+@pytest.mark.parametrize("kind", ["absent", "folder"])
+def test_a_file_that_is_none(kind, tmp_path):
+    """Said before the first line of the others, whose results would be lost in front of it."""
+    good = written(tmp_path, "good", b"one\n")
+    if kind == "folder":
+        (tmp_path / kind).mkdir()
+    with pytest.raises(FileNotFoundError, match=f"there is no file {tmp_path / kind}"):
+        next(each_line([good, tmp_path / kind]))
+
+
+@pytest.mark.parametrize(
+    ("content", "number"), [(b"\xff\n", 1), (b"one\n\nGr\xfc\xdfe\n", 3), ("one\n".encode("utf-16"), 1)]
+)
+def test_what_is_not_utf8(content, number, given, tmp_path):
+    path = written(tmp_path, "file", content)
+    with pytest.raises(ValueError, match=f"^{path}, line {number}: not UTF-8 text: "):
+        list(each_line([path]))
+    given(content)
+    with pytest.raises(ValueError, match=f"^standard input, line {number}: not UTF-8 text: "):
+        list(each_line())
+
+
+def test_lines_before_the_wrong_one_are_given(tmp_path):
+    lines = each_line([written(tmp_path, "file", b"one\n\xff\n")])
+    assert next(lines) == "one"
+    with pytest.raises(ValueError, match="line 2"):
+        next(lines)
