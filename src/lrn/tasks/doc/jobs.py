@@ -39,8 +39,9 @@ VECTORS = "vectors.npy"
 
 @contextmanager
 def _bar(what: str) -> Iterator[Callable[[float], None]]:
-    """A progress bar that is gone when the work is done."""
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+    """A progress bar that is gone when the work is done; on a terminal only."""
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
@@ -96,15 +97,19 @@ def begin(trainee: DocTrainee, run: Run) -> None:
         write_whole(run.folder / VECTORS, lambda file: np.save(file, frozen.numpy()))
 
 
-def _kept_vectors(run: Run, config: DocConfig) -> Tensor | None:
-    """The given vectors of a run, from its folder."""
+def _kept_vectors(run: Run, config: DocConfig, codes: Codes) -> Tensor | None:
+    """The given vectors of a run, from its folder: those of all words but the special ones."""
     if config.vectors is None:
         return None
     path = run.file(VECTORS)
     try:
-        return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))
+        vectors = np.load(path, mmap_mode="c", allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
+    words = len(codes.words) - len(SPECIALS)
+    if vectors.ndim != 2 or len(vectors) != words or vectors.dtype != np.float32:
+        raise ValueError(f"{path} is damaged: it does not hold the vectors of {words:,} words")
+    return torch.from_numpy(vectors)
 
 
 def _codes(run: Run) -> Codes:
@@ -121,7 +126,8 @@ def resume(run: Run, data: str | None = None) -> DocTrainee:
         raise ValueError(
             f"the data is not what {run.folder} was trained on so far; say where that is: --data"
         )
-    trainee = DocTrainee(config, documents, _codes(run), _kept_vectors(run, config))
+    codes = _codes(run)
+    trainee = DocTrainee(config, documents, codes, _kept_vectors(run, config, codes))
     if run.last.exists():
         trainee.restore(checkpoint.load(run.last, "doc"))
     return trainee
@@ -166,7 +172,7 @@ def empty_model(run: Run) -> Classifier:
 def _empty(run: Run, codes: Codes) -> Classifier:
     config: DocConfig = from_dict(DocConfig, run.config)
     sizes = len(codes.characters), len(codes.classes), len(codes.words)
-    return Classifier(config, *sizes, _kept_vectors(run, config))
+    return Classifier(config, *sizes, _kept_vectors(run, config, codes))
 
 
 def load(run: Run, last: bool = False) -> tuple[Classifier, Codes]:
@@ -190,7 +196,7 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
             f"the data has the classes {', '.join(documents.classes)}; "
             f"{run.folder} tells {', '.join(codes.classes.words)}"
         )
-    trainee = DocTrainee(config, documents, codes, _kept_vectors(run, config))
+    trainee = DocTrainee(config, documents, codes, _kept_vectors(run, config, codes))
     load_weights(trainee.model, model.state_dict())
     part = documents.test if options.part == "test" else documents.train
     numbers = {
