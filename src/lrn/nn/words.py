@@ -9,6 +9,7 @@ from torch import Tensor, nn
 class FrozenWords(nn.Module):
     """A table whose first rows are learnt; the rest is given, stays as it is and is not saved.
 
+    >>> import torch
     >>> words = FrozenWords(2, torch.ones(3, 4))
     >>> words(torch.tensor([0, 4])).shape, sum(p.numel() for p in words.parameters())
     (torch.Size([2, 4]), 8)
