@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import lrn
-from lrn.nn import glorot_fused
+from lrn.nn import glorot_fused, keep_at_first
 
 N, H = 30, 40
 BOUNDS = {
@@ -50,3 +50,34 @@ def test_vectors_of_sru():
     assert (unit.v_f_l0 == 1).all()
     glorot_fused(unit)
     assert 0.8 * math.sqrt(3 / math.sqrt(H)) < unit.v_f_l0.abs().max() <= math.sqrt(3 / math.sqrt(H))
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "new"),
+    [("lrn", 0, 1), ("olrn", 0, 1), ("glrn", 0, None), ("sru", 1, None), ("lstm", 1, 0), ("gru", 1, None)],
+)
+def test_a_unit_that_keeps_its_state_at_first(name, kept, new):
+    more = {"activation": "identity"} if name in ("lrn", "glrn") else {}
+    unit = lrn.make_unit(name, 3, 4, bidirectional=True, **more).double()
+    with torch.no_grad():
+        for parameter in unit.parameters():
+            parameter.zero_()
+    keep_at_first(unit, 30.0)
+    for suffix in ("", "_reverse"):
+        gates = getattr(unit, f"bias_ih_l0{suffix}").view(-1, 4)
+        expected = torch.zeros_like(gates)
+        expected[kept] = 30
+        if new is not None:
+            expected[new] = -30
+        assert torch.equal(gates, expected)
+    state = torch.randn(2, 1, 4).double()
+    zero = torch.zeros_like(state)
+    _, after = unit(torch.randn(5, 1, 3).double(), (zero, state) if unit.parts == 2 else state)
+    if name != "olrn":  # whose output gate takes its part
+        torch.testing.assert_close(after[1] if unit.parts == 2 else after, state)
+
+
+@pytest.mark.parametrize("name", ["atr", "elrn"])
+def test_a_unit_without_such_a_gate(name):
+    with pytest.raises(ValueError, match="no bias of its own"):
+        keep_at_first(lrn.make_unit(name, 3, 4), 1.0)

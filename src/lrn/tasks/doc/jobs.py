@@ -16,10 +16,11 @@ from rich.progress import Progress as Bar
 from torch import Tensor
 
 from lrn.files import write_whole
+from lrn.tasks.doc import generator
 from lrn.tasks.doc.config import PRESETS, DocConfig, EvaluateConfig, PredictConfig
 from lrn.tasks.doc.data import CODES, Codes, encode_texts, frequent_words, read_documents
 from lrn.tasks.doc.documents import Documents
-from lrn.tasks.doc.memory import Remembered, remember
+from lrn.tasks.doc.memory import Remembered, cues_remembered, remember
 from lrn.tasks.doc.model import SPECIALS, Classifier, count
 from lrn.tasks.doc.task import DocTrainee, measure
 from lrn.text.lines import each_line
@@ -191,6 +192,8 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
     config: DocConfig = from_dict(DocConfig, run.config)
     model, codes = load(run, options.last)
     documents = _documents(config, run.data(options.data))
+    if options.memory and documents.about["source"] != "builtin:cues":
+        raise ValueError("--memory needs to know the deciding words: it is for the built-in cues only")
     if documents.classes != codes.classes.words:
         raise ValueError(
             f"the data has the classes {', '.join(documents.classes)}; "
@@ -207,6 +210,9 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
     with _bar(f"evaluating on {options.part}") as progress:
         found = measure(trainee, part, numbers, progress)
     figures = {name: round(value, 5) for name, value in found.items()}
+    if options.memory:
+        made = generator.documents(len(documents.test), part="test", seed=documents.about["seed"])
+        figures |= cues_remembered(model, codes, made)
     return {"part": options.part, "documents": len(numbers), **figures}
 
 

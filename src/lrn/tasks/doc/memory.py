@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 
 from lrn.analysis import Memory, memory
+from lrn.tasks.doc import generator
 from lrn.tasks.doc.data import Codes, encode_texts
 from lrn.tasks.doc.model import Classifier
 
@@ -34,3 +36,18 @@ def remember(model: Classifier, codes: Codes, words: list[str]) -> Remembered:
     found = memory(model.forward_unit(), model.embed(batch))
     shares = dict(zip(codes.classes.words, model.probabilities(batch)[0].tolist(), strict=True))
     return Remembered(words, found, shares, model.unit.bidirectional)
+
+
+def cues_remembered(
+    model: Classifier, codes: Codes, documents: Iterable[generator.Document], share: float = 0.05
+) -> dict[str, float]:
+    """Of the documents that are classified rightly: how many, and in what part of them the deciding word is
+    among the ``share`` of all words that the last state remembers best."""
+    right = kept = 0
+    for document in documents:
+        found = remember(model, codes, list(document.words))
+        if found.label != generator.CLASSES[document.label]:
+            continue
+        right += 1
+        kept += found.memory.ranking().index(document.cue) < share * len(document.words)
+    return {"right": right, "cue_remembered": round(kept / max(1, right), 4)}

@@ -1,0 +1,105 @@
+"""What a classifier remembers: the figure's data, and the paper's claim where the deciding word is known."""
+
+import json
+import re
+
+import pytest
+import torch
+
+from lrn import analysis, cli
+from lrn.tasks.doc import jobs
+from lrn.training.run import Run
+
+SMALL = "--documents 200 --word_width 8 --char_width 4 --hidden 8 --epochs 1 --threads 1".split()
+
+
+def train(folder, *more):
+    assert cli.main(["train", "doc", *SMALL, "--out", str(folder), *more]) == 0
+    return Run.open(folder)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("memory") / "run", "--preset", "memory")
+
+
+def test_the_curves_are_those_of_the_unit(run):
+    found = jobs.remembered(run, "I found it rather dull. We sat down by the river.")
+    assert found.words[:5] == ["I", "found", "it", "rather", "dull"]
+    model, codes = jobs.load(run)
+    with torch.no_grad():
+        x = model.embed(jobs.encode_texts([found.words], codes))
+    torch.testing.assert_close(found.memory.curves, analysis.memory(model.unit, x).curves)
+    explained = found.memory.decomposition.explained()
+    assert bool((explained > 0.999).all())  # the identity: the curves are all there is
+    assert sum(found.probabilities.values()) == pytest.approx(1)
+    assert not found.both_directions
+
+
+def test_of_both_directions_the_forward_one_is_shown(tmp_path):
+    run = train(tmp_path / "run", "--preset", "quick")
+    found = jobs.remembered(run, "I found it rather dull.")
+    assert found.both_directions
+    model, codes = jobs.load(run)
+    with torch.no_grad():
+        states, _ = model.unit(model.embed(jobs.encode_texts([found.words], codes)))
+    torch.testing.assert_close(found.memory.decomposition.gates.memory, states[:, :8])
+
+
+def test_an_example_is_classified_rightly(run):
+    found = jobs.remembered_example(run)
+    assert found is None or len(found.words) >= 12
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "give either --text"),
+        (["--text", "a", "--file", "b"], "give either --text"),
+        (["--text", " "], "the text has no words"),
+        (["--text", "a", "--out", "a.gif"], r"a.gif: the name must end in \.png"),
+        (["--file", "absent.txt"], "absent.txt"),
+        (["--text", "a", "--top", "-1"], "top must be at least 0"),
+    ],
+)
+def test_wrong_words(run, words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["memory", str(run.folder), *words]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert re.search(said, line), line
+    assert not list(tmp_path.iterdir())
+
+
+def test_units_without_a_memory_of_this_kind(tmp_path, capsys):
+    run = train(tmp_path / "run", "--preset", "quick", "--unit", "lstm")
+    capsys.readouterr()
+    assert cli.main(["memory", str(run.folder), "--text", "a", "--out", str(tmp_path / "a.csv")]) == 2
+    assert "LSTM" in capsys.readouterr().err
+
+
+def test_every_form_is_written_and_none_is_overwritten(run, tmp_path, capsys):
+    forms = [str(tmp_path / f"m.{form}") for form in ("png", "svg", "html", "csv", "json")]
+    words = ["memory", str(run.folder), "--text", "It was $5, and <dull> & grey.", "--out"]
+    assert cli.main([*words, *forms]) == 0
+    assert capsys.readouterr().out.split() == forms
+    content = json.loads((tmp_path / "m.json").read_text())
+    assert content["words"][2:4] == ["$", "5"]
+    assert sorted(content["ranking"]) == list(range(len(content["words"])))
+    rows = (tmp_path / "m.csv").read_text().splitlines()
+    count = len(content["words"])
+    assert len(rows) == 1 + count * (count + 1) // 2
+    assert cli.main([*words, *forms]) == 2
+    assert "there already" in capsys.readouterr().err
+    assert cli.main([*words, *forms, "--overwrite"]) == 0
+
+
+@pytest.mark.slow
+def test_the_deciding_word_is_remembered_to_the_end(tmp_path, capsys):
+    """Section 6.8: important words decay slowly. Here it is known which word is important."""
+    run = tmp_path / "run"
+    assert cli.main(["train", "doc", "--preset", "memory", "--out", str(run)]) == 0
+    capsys.readouterr()
+    assert cli.main(["evaluate", str(run), "--memory"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["error"] <= 8
+    assert figures["cue_remembered"] >= 0.8
