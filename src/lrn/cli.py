@@ -25,13 +25,16 @@ EXTRAS = {
 OVERVIEW = """\
 lrn: lightweight recurrent networks for PyTorch
 
-  lrn demo             train LRN and nn.LSTM side by side for two minutes
-  lrn compare lm       train it with six units and report; on Python's own documentation if you bring no data
-  lrn train lm         train a language model; lrn train ner: a tagger of named entities
-  lrn bench            measure speed against nn.LSTM, nn.GRU and others on this machine
+Try first:
+  lrn demo             LRN and nn.LSTM side by side, for two minutes
+  lrn compare lm       the same model with six units: a table and a page; a few minutes, no data needed
+  lrn bench            speed against nn.LSTM, nn.GRU and others on this machine
 
+  lrn train TASK       train a model: lm (language), ner (named entities), doc (documents)
   lrn evaluate RUN     figures of a trained model
   lrn predict RUN      use a trained model
+  lrn memory RUN       draw what a document classifier remembers of a text
+  lrn gradients        draw how far back gradients reach, by unit
   lrn params [TASK]    parameter counts of every unit beside the paper's
   lrn doctor           what is installed, and whether the engine computes what it should
   lrn export RUN FILE  weights as safetensors; lrn import RUN FILE brings them back

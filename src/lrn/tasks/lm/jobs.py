@@ -108,7 +108,7 @@ def finish(trainee: LMTrainee, run: Run, console: Console) -> None:
         if "loss" in best["figures"]:  # weights that were imported have none
             figures["valid_perplexity"] = _perplexity(best["figures"]["loss"])
         if trainee.config.test:
-            with Bar(console=console, transient=True) as bar:
+            with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
                 task = bar.add_task("testing", total=1.0)
                 loss = mean_loss(
                     trainee.model,
@@ -160,7 +160,7 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
     columns = 1 if options.dynamic else options.columns
     predicted = (len(stream) // columns - 1) * columns
     figures: dict[str, Any] = {"part": options.part, "words": predicted}
-    with Bar(console=console, transient=True) as bar:
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
         if options.dynamic:
             dynamic = Dynamic(options.rate, options.decay, options.epsilon)
             task = bar.add_task("gradients on the training text", total=1.0)
