@@ -20,10 +20,26 @@ def test_rows():
 
 def test_paper_figures_only_where_they_belong():
     assert tables.paper(results()) == {}
-    own = results(config={"preset": "paper-ptb"}, data={"source": "ptb"})
+    ptb = {"source": "ptb", "tokens": {"train": 929_589}}
+    own = results(config={"preset": "paper-ptb"}, data=ptb)
     assert tables.paper(own)["lrn"] == "61.26"
     assert tables.rows(own)[0][-1] == "paper"
-    assert tables.paper(results(config={"preset": "paper-ptb"})) == {}  # on the built-in text
+    assert tables.paper(results(config={"preset": "paper-ptb"}, data={"tokens": {"train": 5}})) == {}
+    assert tables.paper(results(config={"preset": "small"}, data=ptb)) == {}
+
+
+@pytest.mark.parametrize(
+    ("task", "data", "expected"),
+    [
+        ("ner", {"train": {"sentences": 14_041}}, "88.56"),
+        ("ner", {"train": {"sentences": 2_000}}, None),
+        ("doc", {"classes": ["1", "2"], "train": {"documents": 3_600_000}}, "4.98"),
+        ("doc", {"classes": ["1", "2"], "train": {"documents": 560_000}}, "3.98"),
+        ("doc", {"classes": ["1", "2"], "train": {"documents": 25_000}}, None),
+    ],
+)
+def test_the_papers_data_is_known_by_its_size(task, data, expected):
+    assert tables.paper(results(task=task, config={"preset": "paper"}, data=data)).get("lrn") == expected
 
 
 def test_markdown_and_latex(tmp_path):
