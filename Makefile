@@ -9,7 +9,7 @@ CORE := $(wildcard src/lrn/recurrence/cpu/*.cpp src/lrn/recurrence/cpu/*.h)
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
-	$(BIN)/lrn demo
+	$(BIN)/lrn compare lm --preset quick
 
 test: lint
 	$(BIN)/python -m pytest -q
