@@ -39,21 +39,18 @@ class NERTrainee(Trainee):
         # fused: the table of word vectors is large, and all of its moments decay at every step
         return torch.optim.Adam(self.model.parameters(), self.config.lr, eps=1e-7, fused=True)
 
-    def _share(self, numbers: list[int]) -> list[Sentence]:
-        """The sentences of a batch that are this process's."""
-        mine = numbers[self.global_rank :: self.trainer.world_size]
-        return [self.dataset.train[number] for number in mine]
-
     def learn(self, step: Step) -> tuple[float, int]:
-        sentences = self._share(step.work)
-        optimizer: Any = self.optimizers()
+        world = self.trainer.world_size
+        mine = step.work[self.global_rank :: world]
+        # processes average their gradients; with a batch that does not divide equally, by sentences
+        share = len(mine) * world / len(step.work)
+        sentences = [self.dataset.train[number] for number in mine or step.work[:1]]
         batch = encode([s.words for s in sentences], self.model.codes, [s.tags for s in sentences])
         loss = self.model.loss(batch)
-        # processes average their gradients; with a batch that does not divide equally, by sentences
-        share = len(sentences) * self.trainer.world_size / len(step.work)
         self.manual_backward(loss * share)
+        optimizer: Any = self.optimizers()
         self.take_step(optimizer, self.config.lr)
-        return loss.item(), int(batch.lengths.sum()) * self.trainer.world_size
+        return loss.item(), int(batch.lengths.sum()) * world
 
     def validate(self) -> dict[str, float]:
         scores = evaluate(self.model, self.dataset.valid)
