@@ -106,3 +106,22 @@ def test_a_folder_that_is_something_else(folder, tmp_path, capsys):
 def test_help(capsys):
     assert cli.main(["compare"]) == 0
     assert "TASK" in capsys.readouterr().out
+
+
+def test_a_training_of_one_step_is_timed_too():
+    from lrn.tasks.ner.config import NERConfig
+
+    config = NERConfig(sentences=5, epochs=1, hidden=4, dense=4, word_width=4, threads=1)
+    times = compare.time_units("ner", config, ["lrn"], seconds=0.05)
+    assert times["lrn"]["median"] > 0
+
+
+def test_classifiers_come_with_a_picture_of_their_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(compare, "time_units", lambda task, config, units: timed(units))
+    small = "--documents 100 --word_width 8 --char_width 4 --hidden 8 --epochs 1 --max_steps 4 --threads 1"
+    out = tmp_path / "comparison"
+    assert cli.main(["compare", "doc", "--units", "lrn", "--out", str(out), *small.split()]) == 0
+    results = json.loads((out / "results.json").read_text())
+    if "memory" in results:  # unless after so little training no document is classified rightly
+        assert "curve-0" in results["memory"]["svg"]
+        assert "What LRN remembers" in (out / "report.html").read_text()

@@ -51,6 +51,7 @@ SMALL = {
     "demo": "--width 8 --layers 1 --steps 2 --seconds 1",
     "bench": "--shape 2,1,4 --seconds 0.05",
     "doctor": "--seconds 0.1",
+    "gradients": "--units lstm,lrn --steps 5 --hidden 4",
     "params": "",
     "train lm": f"{LM} {STEPS}",
     "train ner": f"{NER} {STEPS}",
@@ -71,7 +72,15 @@ SMALL = {
 }
 BUILT_IN = {"lm": "--fraction 0.02", "ner": "--sentences 60", "doc": "--documents 100"}
 ONLY = {"memory": "doc"}  # commands for runs of one task alone
-WHOLE = ("demo", "bench", "doctor", "params", "export", "import")  # commands that are the same for all tasks
+WHOLE = (
+    "demo",
+    "bench",
+    "doctor",
+    "gradients",
+    "params",
+    "export",
+    "import",
+)  # commands that are the same for all tasks
 LINE = "Anna Becker works for Borealis in Lugano.\n"  # on standard input if a page does not say what
 
 
@@ -177,16 +186,16 @@ class Reader:
         except SystemExit as left:  # --help, --print_config
             code = left.code
         assert code == 0, f"{self.page}: lrn {shlex.join(words)} ends with {code}"
-        if words[0] == "train" and not self.dry:
+        if words[:1] == ["train"] and not self.dry:
             made = max(self.folder.glob("**/config.json"), key=lambda path: path.stat().st_mtime)
             self.runs.append((self.task, str(made.parent.relative_to(self.folder))))
         return None
 
     def fill(self, words):
         """The words with what stands for something of the reader's own, and small."""
-        command = words[0]
-        if "--help" in words:
+        if not words or "--help" in words:
             return words
+        command = words[0]
         if command in ("train", "compare") and words[1] in NAMES:
             self.task = words[1]
         places = [False, *(word == "--out" for word in words)]  # where a run goes is no run yet
@@ -220,7 +229,9 @@ class Reader:
     def thing(self, word, task=None):
         if word == "RUN" or word.startswith("runs/"):
             return self.some_run(word, task)
-        return {"DIR": self.data, "UNIT": lambda: "lrn", "LR": lambda: "0.01"}.get(word, lambda: word)()
+        return {"DIR": self.data, "UNIT": lambda: "lrn", "LR": lambda: "0.01", "SEED": lambda: "2"}.get(
+            word, lambda: word
+        )()
 
     def value(self, flag, value):
         if flag == "--data":
@@ -291,8 +302,9 @@ def reader(tmp_path, monkeypatch):
 @pytest.fixture
 def nothing_runs(monkeypatch):
     """Commands stop where their settings have been read and checked."""
-    places = [(commands, name) for name in ("train", "resume", "evaluate", "predict", "memory", "params")]
-    places += [(commands, "export"), (commands, "import_"), (compare, "compare")]
+    places = [(commands, name) for name in ("train", "resume", "evaluate", "predict", "memory")]
+    places += [(commands, name) for name in ("gradients", "params", "export", "import_")]
+    places.append((compare, "compare"))
     for module, name in [*places, (demo, "run"), (bench, "run"), (doctor, "run")]:
         monkeypatch.setattr(module, name, lambda *args, **more: 0, raising=False)
 

@@ -172,7 +172,8 @@ def time_units(task: str, config: TrainConfig, units: list[str], seconds: float 
     for unit in units:
         trainee, _ = jobs.prepare(replace(config, unit=unit))
         step = trainee.alone()
-        work = list(islice(trainee.steps(), 1, 9))  # not the first, which begins an epoch
+        # not the first, which begins an epoch, unless there is no other
+        work = list(islice(trainee.steps(), 1, 9)) or list(islice(trainee.steps(), 1))
         turns = iter(range(1 << 62))
         trainee.train()
 
