@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -307,8 +308,19 @@ def test_a_worker_that_dies(many, tmp_path):
     assert not [*(tmp_path / "cache" / "documents").iterdir()]
 
 
+def test_a_pool_that_breaks_while_it_grows(many, tmp_path, monkeypatch):
+    def broken(*args):
+        raise OSError("handle is closed")
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", broken)
+    with pytest.raises(ValueError, match=r"died.*memory"):
+        read_folder(many, workers=2)
+    assert not [*(tmp_path / "cache" / "documents").iterdir()]
+
+
 KILLED = """
 import multiprocessing, os, signal, sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from lrn.tasks.doc import cache
 

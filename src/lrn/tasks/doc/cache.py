@@ -241,6 +241,13 @@ def _follow_parent(line: Connection) -> None:
     os._exit(1)
 
 
+def _submit(pool: Executor, texts: list[str]) -> Future[Batch]:
+    try:
+        return pool.submit(_tokenise, texts)
+    except OSError as error:  # a pool that is breaking down may still try to start another process
+        raise BrokenProcessPool(str(error)) from error
+
+
 def _in_order(
     batches: Iterable[Rows], pool: Executor | None, ahead: int
 ) -> Iterator[tuple[str, bytes, Batch]]:
@@ -251,7 +258,7 @@ def _in_order(
         return
     waiting: deque[tuple[str, bytes, Future[Batch]]] = deque()
     for part, labels, texts in batches:
-        waiting.append((part, labels, pool.submit(_tokenise, texts)))
+        waiting.append((part, labels, _submit(pool, texts)))
         if len(waiting) > ahead:
             part, labels, future = waiting.popleft()
             yield part, labels, future.result()
