@@ -292,3 +292,18 @@ def test_without_matplotlib_there_is_no_picture(ends_of_processes, tmp_path):
     assert done.code == 0, done.err
     assert "pip install 'lrn[plot]'" in done.out
     assert (tmp_path / "bench" / "bench.json").exists()
+
+
+def test_gradients_are_drawn_and_nothing_is_overwritten(tmp_path, capsys):
+    words = ["gradients", "--units", "lstm,lrn", "--steps", "4", "--hidden", "3", "--out"]
+    path = tmp_path / "g.png"
+    assert cli.main([*words, str(path), "--keep", "5"]) == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert "nn.RNN" in capsys.readouterr().out
+    assert cli.main([*words, str(path)]) == 2
+    assert "there already" in capsys.readouterr().err
+    assert cli.main([*words, str(path), "--overwrite"]) == 0
+    assert cli.main([*words, str(tmp_path / "g.gif")]) == 2
+    assert "must end in .png or .svg" in capsys.readouterr().err
+    assert cli.main([*words, str(tmp_path / "h.svg"), "--steps", "0"]) == 2
+    assert not (tmp_path / "h.svg").exists()

@@ -125,3 +125,9 @@ def test_classifiers_come_with_a_picture_of_their_memory(tmp_path, monkeypatch):
     if "memory" in results:  # unless after so little training no document is classified rightly
         assert "curve-0" in results["memory"]["svg"]
         assert "What LRN remembers" in (out / "report.html").read_text()
+
+
+def test_a_training_that_came_to_nothing_has_no_deviation():
+    assert compare._deviation([1.0, 3.0]) == pytest.approx(2**0.5)
+    assert compare._deviation([1.0]) is None
+    assert compare._deviation([1.0, float("inf")]) is None

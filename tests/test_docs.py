@@ -51,7 +51,7 @@ SMALL = {
     "demo": "--width 8 --layers 1 --steps 2 --seconds 1",
     "bench": "--shape 2,1,4 --seconds 0.05",
     "doctor": "--seconds 0.1",
-    "gradients": "--units lstm,lrn --steps 5 --hidden 4",
+    "gradients": "--units lstm,lrn --steps 5 --hidden 4 --overwrite",
     "params": "",
     "train lm": f"{LM} {STEPS}",
     "train ner": f"{NER} {STEPS}",

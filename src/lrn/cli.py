@@ -342,12 +342,14 @@ def gradients(words: list[str]) -> int:
     parser.add_argument("--keep", type=float, default=0.0, help="first bias of the gates that keep the state")
     parser.add_argument("--seed", type=int, default=1, help="for weights and input")
     parser.add_argument("--out", default="gradients.png", help="the picture to write, .png or .svg")
+    parser.add_argument("--overwrite", type=bool, default=False, help="replace a picture that is there")
     values = _read(parser, words)
     from pathlib import Path
 
     from lrn import commands, compare
 
     units, out = compare.units_of(values.pop("units")), Path(values.pop("out"))
+    commands.check_free([out], values.pop("overwrite"))
     for name in ("steps", "hidden"):
         if values[name] < 1:
             raise ValueError(f"--{name} must be at least 1, got {values[name]}")

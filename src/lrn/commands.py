@@ -169,15 +169,20 @@ def predict(run: Run, options: Any) -> int:
     return 0
 
 
+def check_free(paths: list[Path], overwrite: bool) -> None:
+    """An error if one of the files to write is there and may not go."""
+    there = [str(path) for path in paths if path.exists()]
+    if there and not overwrite:
+        raise ValueError(f"{' and '.join(there)} there already; choose other names: --out, or --overwrite")
+
+
 def memory(run: Run, options: Any) -> int:
     """The figure of what a classifier remembers of a text, in every form that is asked for."""
     from lrn.report.memory import Picture, write
     from lrn.text.lines import each_line
 
     paths = [Path(name) for name in options.out]
-    there = [str(path) for path in paths if path.exists()]
-    if there and not options.overwrite:
-        raise ValueError(f"{' and '.join(there)} there already; choose other names: --out, or --overwrite")
+    check_free(paths, options.overwrite)
     text = options.text if options.file is None else " ".join(each_line([options.file]))
     picture = Picture.of(tasks.jobs(run.task).remembered(run, text), options.top)
     for path in paths:

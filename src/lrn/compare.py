@@ -8,6 +8,7 @@ all units, taking turns in one process, on the same batches.
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import statistics
 import subprocess
@@ -198,7 +199,7 @@ def _results(task: str, config: TrainConfig, units: list[str], seeds: list[int],
             "parameters": metrics[0]["parameters"],
             "figures": figures,
             "mean": statistics.fmean(figures),
-            "deviation": statistics.stdev(figures) if len(figures) > 1 else None,
+            "deviation": _deviation(figures),
             "curves": [_curve(_folder(out, unit, seed) / "log.csv", jobs.CURVE) for seed in seeds],
         }
     results = {
@@ -216,6 +217,13 @@ def _results(task: str, config: TrainConfig, units: list[str], seeds: list[int],
     if (out / "times.json").exists():
         results["times"] = read_json(out / "times.json")
     return results
+
+
+def _deviation(figures: list[float]) -> float | None:
+    """None where there is none: of one figure, or if a training came to nothing finite."""
+    if len(figures) < 2 or not all(map(math.isfinite, figures)):
+        return None
+    return statistics.stdev(figures)
 
 
 def _memory(task: str, units: list[str], seeds: list[int], out: Path) -> dict[str, Any]:

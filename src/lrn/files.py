@@ -64,11 +64,15 @@ def text_lines(file: Iterable[bytes], name: object) -> Iterator[tuple[int, str]]
     [(1, 'one'), (2, 'two')]
     """
     for number, line in enumerate(file, 1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{name}, line {number}: not UTF-8 text: {error.reason} "
-                f"(byte 0x{line[error.start]:02x} at {error.start})"
-            ) from None
-        yield number, text.rstrip("\r\n")
+        yield number, decoded(line, number, name).rstrip("\r\n")
+
+
+def decoded(line: bytes, number: int, name: object) -> str:
+    """A line as text, its end with it; the first may begin with a byte order mark."""
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}, line {number}: not UTF-8 text: {error.reason} "
+            f"(byte 0x{line[error.start]:02x} at {error.start})"
+        ) from None

@@ -63,6 +63,24 @@ class TrainConfig:
             raise ValueError(f"ema must be from 0 to below 1, got {self.ema}")
 
 
+@dataclass
+class EvaluateConfig:
+    """Settings of an evaluation.
+
+    Args:
+        data: folder with the data; by default what the run was trained on.
+        part: train, valid or test.
+        last: the weights after the last epoch instead of the best on the validation data.
+    """
+
+    data: str | None = None
+    part: str = "test"
+    last: bool = False
+
+    def __post_init__(self) -> None:
+        self.part = choice("part", self.part, ("train", "valid", "test"))
+
+
 def choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
     """``value`` if it is allowed; else an error that names the nearest that is."""
     if value in allowed:

@@ -111,6 +111,13 @@ class Run:
             raise FileNotFoundError(f"the data of {self.folder} is no longer at {here}; say where: --data")
         return here
 
+    def check_data(self, fingerprint: str) -> None:
+        """An error unless this is the fingerprint of the data that the run was begun with."""
+        if fingerprint != self.about()["data"]["fingerprint"]:
+            raise ValueError(
+                f"the data is not what {self.folder} was trained on so far; say where that is: --data"
+            )
+
     def about(self) -> dict[str, Any]:
         path = self.file("about.json")
         about = read_json(path)

@@ -24,7 +24,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrn.files import read_json, write_json
+from lrn.files import decoded, read_json, write_json
 from lrn.tasks.doc.documents import ARRAYS, MOST_LABELS, PARTS, Batch, Documents, Writer, numbered
 from lrn.text.tokens import basic_tokens
 
@@ -374,10 +374,7 @@ class _Source:
                     break
                 if len(line) > LONGEST:
                     raise ValueError(f"{path}, line {number}: a line of more than {LONGEST:,} bytes")
-                try:
-                    yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError as error:
-                    raise ValueError(f"{path}, line {number}: not UTF-8 text: {error.reason}") from None
+                yield decoded(line, number, path)
         self._at_end = True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from lrn.training import config as training
 from lrn.training.config import TrainConfig, at_least, choice, probability
 
 BUILTIN = ("builtin:cues", "builtin:docstrings")
@@ -97,26 +98,20 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 @dataclass
-class EvaluateConfig:
+class EvaluateConfig(training.EvaluateConfig):
     """Accuracy of a trained classifier.
 
     Args:
-        data: folder with the data; by default what the run was trained on.
-        part: train, valid or test.
-        last: the weights after the last epoch instead of the best on the validation data.
         memory: built-in cues only: of the test documents that it gets right, the share whose deciding
             word is among the 5 % of words that the last state remembers best.
         threads: threads of this process; 0 leaves it to torch.
     """
 
-    data: str | None = None
-    part: str = "test"
-    last: bool = False
     memory: bool = False
     threads: int = 0
 
     def __post_init__(self) -> None:
-        self.part = choice("part", self.part, ("train", "valid", "test"))
+        super().__post_init__()
         at_least(self, "threads", 0)
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from rich.console import Console
-from rich.progress import Progress as Bar
 from torch import Tensor
 
 from lrn.files import write_whole
@@ -30,6 +27,7 @@ from lrn.training import checkpoint
 from lrn.training.config import UNITS, from_dict
 from lrn.training.fit import figures_of
 from lrn.training.run import Run
+from lrn.training.show import bar, print_figures
 from lrn.training.trainee import load_weights
 
 METRIC, LOWER_IS_BETTER = "test_error", True
@@ -38,17 +36,8 @@ CHARACTERS, CLASSES = 145, 2  # of the paper's AmaPolar, as far as its printed f
 VECTORS = "vectors.npy"
 
 
-@contextmanager
-def _bar(what: str) -> Iterator[Callable[[float], None]]:
-    """A progress bar that is gone when the work is done; on a terminal only."""
-    console = Console(stderr=True)
-    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
-
-
 def _documents(config: DocConfig, data: str | None = None) -> Documents:
-    with _bar("reading documents") as progress:
+    with bar("reading documents") as progress:
         return read_documents(config, data, progress)
 
 
@@ -71,7 +60,7 @@ def _vectors(path: str, documents: Documents) -> tuple[list[str], Tensor]:
     wanted = {form for word in documents.types for form in (word, word.lower())} - set(SPECIALS)
     found: dict[str, None] = {}
     numbers = array("f")  # grows in place: the table may be most of the memory there is
-    with _bar("reading word vectors") as progress:
+    with bar("reading word vectors") as progress:
         for word, vector in each_vector(path, wanted, progress):
             if word not in found:
                 found[word] = None
@@ -123,10 +112,7 @@ def resume(run: Run, data: str | None = None) -> DocTrainee:
     """The training of an interrupted run, where its last saved state left it."""
     config: DocConfig = from_dict(DocConfig, run.config)
     documents = _documents(config, run.data(data))
-    if documents.about["fingerprint"] != run.about()["data"]["fingerprint"]:
-        raise ValueError(
-            f"the data is not what {run.folder} was trained on so far; say where that is: --data"
-        )
+    run.check_data(documents.about["fingerprint"])
     codes = _codes(run)
     trainee = DocTrainee(config, documents, codes, _kept_vectors(run, config, codes))
     if run.last.exists():
@@ -156,13 +142,11 @@ def finish(trainee: DocTrainee, run: Run, console: Console) -> None:
         if "error" in best["figures"]:  # weights that were imported have none
             figures["valid_error"] = round(best["figures"]["error"], 4)
         test = trainee.documents.test
-        with _bar("testing") as progress:
+        with bar("testing") as progress:
             found = measure(trainee, test, np.arange(len(test)), progress)
         figures |= {"test_error": round(found["error"], 4), "test_loss": round(found["loss"], 5)}
     run.add_metrics(**figures)
-    for name, value in figures.items():
-        shown = f"{value:,}" if isinstance(value, int) else value
-        console.print(f"{name:22} {shown}", highlight=False, markup=False)
+    print_figures(console, figures)
 
 
 def empty_model(run: Run) -> Classifier:
@@ -180,9 +164,14 @@ def load(run: Run, last: bool = False) -> tuple[Classifier, Codes]:
     """The best weights of a run, or the last ones, ready for use."""
     codes = _codes(run)
     model = _empty(run, codes)
-    path = run.file((run.last if last else run.best).name)
-    load_weights(model, checkpoint.load(path, "doc")["model"])
+    load_weights(model, _weights(run, last))
     return model.eval(), codes
+
+
+def _weights(run: Run, last: bool = False) -> dict[str, Tensor]:
+    path = run.file("last.ckpt" if last else "best.ckpt")
+    weights: dict[str, Tensor] = checkpoint.load(path, "doc")["model"]
+    return weights
 
 
 def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, Any]:
@@ -190,7 +179,8 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
     if options.threads:
         torch.set_num_threads(options.threads)
     config: DocConfig = from_dict(DocConfig, run.config)
-    model, codes = load(run, options.last)
+    weights = _weights(run, options.last)
+    codes = _codes(run)
     documents = _documents(config, run.data(options.data))
     if options.memory and documents.about["source"] != "builtin:cues":
         raise ValueError("--memory needs to know the deciding words: it is for the built-in cues only")
@@ -200,19 +190,19 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
             f"{run.folder} tells {', '.join(codes.classes.words)}"
         )
     trainee = DocTrainee(config, documents, codes, _kept_vectors(run, config, codes))
-    load_weights(trainee.model, model.state_dict())
+    load_weights(trainee.model, weights)
     part = documents.test if options.part == "test" else documents.train
     numbers = {
         "train": trainee.train_numbers,
         "valid": trainee.valid_numbers,
         "test": np.arange(len(documents.test)),
     }[options.part]
-    with _bar(f"evaluating on {options.part}") as progress:
+    with bar(f"evaluating on {options.part}") as progress:
         found = measure(trainee, part, numbers, progress)
     figures = {name: round(value, 5) for name, value in found.items()}
     if options.memory:
         made = generator.documents(len(documents.test), part="test", seed=documents.about["seed"])
-        figures |= cues_remembered(model, codes, made)
+        figures |= cues_remembered(trainee.model.eval(), codes, made)
     return {"part": options.part, "documents": len(numbers), **figures}
 
 
@@ -243,7 +233,7 @@ def remembered_example(run: Run) -> Remembered | None:
     """The same for a test document of at least twelve words that the model gets right; None without one."""
     config: DocConfig = from_dict(DocConfig, run.config)
     model, codes = load(run)
-    documents = _documents(config)
+    documents = _documents(config, run.data())
     test = documents.test
     by_length = np.argsort(test.lengths, kind="stable")
     for number in by_length[test.lengths[by_length] >= 12][:50].tolist():

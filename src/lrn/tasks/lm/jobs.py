@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import Progress as Bar
 from torch import Tensor
 
 from lrn.tasks.lm.config import PRESETS, EvaluateConfig, LMConfig, PredictConfig
@@ -24,6 +23,7 @@ from lrn.training import checkpoint
 from lrn.training.config import UNITS, from_dict
 from lrn.training.fit import figures_of
 from lrn.training.run import Run
+from lrn.training.show import bar, print_figures
 from lrn.training.trainee import load_weights
 
 VOCABULARY = "vocabulary.json"
@@ -74,10 +74,7 @@ def resume(run: Run, data: str | None = None) -> LMTrainee:
     """The training of an interrupted run, where its last saved state left it."""
     config: LMConfig = from_dict(LMConfig, run.config)
     corpus = read_corpus(run.data(data), config.min_count)
-    if describe(corpus)["data"]["fingerprint"] != run.about()["data"]["fingerprint"]:
-        raise ValueError(
-            f"the data is not what {run.folder} was trained on so far; say where that is: --data"
-        )
+    run.check_data(describe(corpus)["data"]["fingerprint"])
     trainee = LMTrainee(config, corpus)
     if run.last.exists():
         trainee.restore(checkpoint.load(run.last, "lm"))
@@ -108,20 +105,11 @@ def finish(trainee: LMTrainee, run: Run, console: Console) -> None:
         if "loss" in best["figures"]:  # weights that were imported have none
             figures["valid_perplexity"] = _perplexity(best["figures"]["loss"])
         if trainee.config.test:
-            with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
-                task = bar.add_task("testing", total=1.0)
-                loss = mean_loss(
-                    trainee.model,
-                    trainee.corpus.test,
-                    1,
-                    progress=lambda share: bar.update(task, completed=share),
-                )
+            with bar("testing") as progress:
+                loss = mean_loss(trainee.model, trainee.corpus.test, 1, progress=progress)
             figures["test_perplexity"] = _perplexity(loss)
     run.add_metrics(**figures)
-    for name, value in figures.items():
-        console.print(
-            f"{name:22} {value:,}" if isinstance(value, int) else f"{name:22} {value}", highlight=False
-        )
+    print_figures(console, figures)
 
 
 def _perplexity(loss: float) -> float:
@@ -160,21 +148,16 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
     columns = 1 if options.dynamic else options.columns
     predicted = (len(stream) // columns - 1) * columns
     figures: dict[str, Any] = {"part": options.part, "words": predicted}
-    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
-        if options.dynamic:
-            dynamic = Dynamic(options.rate, options.decay, options.epsilon)
-            task = bar.add_task("gradients on the training text", total=1.0)
-            statistics = gradient_statistics(
-                model, corpus.train, dynamic, lambda share: bar.update(task, completed=share)
-            )
-            task = bar.add_task("dynamic evaluation", total=1.0)
-            loss = dynamic_loss(
-                model, stream, statistics, dynamic, lambda share: bar.update(task, completed=share)
-            )
-            figures |= {"dynamic": {"rate": options.rate, "decay": options.decay, "epsilon": options.epsilon}}
-        else:
-            task = bar.add_task("evaluating", total=1.0)
-            loss = mean_loss(model, stream, columns, progress=lambda share: bar.update(task, completed=share))
+    if options.dynamic:
+        dynamic = Dynamic(options.rate, options.decay, options.epsilon)
+        with bar("gradients on the training text") as progress:
+            statistics = gradient_statistics(model, corpus.train, dynamic, progress)
+        with bar("dynamic evaluation") as progress:
+            loss = dynamic_loss(model, stream, statistics, dynamic, progress)
+        figures |= {"dynamic": {"rate": options.rate, "decay": options.decay, "epsilon": options.epsilon}}
+    else:
+        with bar("evaluating") as progress:
+            loss = mean_loss(model, stream, columns, progress=progress)
     return figures | {"loss": loss, "perplexity": _perplexity(loss)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from lrn.training import config as training
 from lrn.training.config import TrainConfig, at_least, choice, probability
 
 
@@ -59,21 +60,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 @dataclass
-class EvaluateConfig:
-    """Precision, recall and F1 of a trained tagger.
-
-    Args:
-        data: folder with the data; by default what the run was trained on.
-        part: train, valid or test.
-        last: the weights after the last epoch instead of the best on the validation data.
-    """
-
-    data: str | None = None
-    part: str = "test"
-    last: bool = False
-
-    def __post_init__(self) -> None:
-        self.part = choice("part", self.part, ("train", "valid", "test"))
+class EvaluateConfig(training.EvaluateConfig):
+    """Precision, recall and F1 of a trained tagger."""
 
 
 @dataclass

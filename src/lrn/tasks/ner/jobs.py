@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import Progress as Bar
 from rich.text import Text
 from torch import Tensor
 
@@ -28,6 +27,7 @@ from lrn.training import checkpoint
 from lrn.training.config import UNITS, from_dict
 from lrn.training.fit import figures_of
 from lrn.training.run import Run
+from lrn.training.show import bar, print_figures
 from lrn.training.trainee import load_weights
 
 METRIC, LOWER_IS_BETTER = "test_f1", False
@@ -64,11 +64,8 @@ def _vectors(config: NERConfig, dataset: Dataset) -> dict[str, Any]:
         return {}
     parts = (dataset.train, dataset.valid, dataset.test)
     needed = {word.lower() for part in parts for sentence in part for word in sentence.words}
-    console = Console(stderr=True)
-    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("reading word vectors", total=1.0)
-        wanted = None if config.all_vectors else needed
-        return read_vectors(config.vectors, wanted, lambda share: bar.update(task, completed=share))
+    with bar("reading word vectors") as progress:
+        return read_vectors(config.vectors, None if config.all_vectors else needed, progress)
 
 
 def _table(vectors: dict[str, Any], codes: Codes, width: int) -> Tensor:
@@ -100,10 +97,7 @@ def resume(run: Run, data: str | None = None) -> NERTrainee:
     if not run.last.exists():
         return prepare(replace(config, data=run.data(data)))[0]
     dataset = read_dataset(config, run.data(data))
-    if dataset.about["fingerprint"] != run.about()["data"]["fingerprint"]:
-        raise ValueError(
-            f"the data is not what {run.folder} was trained on so far; say where that is: --data"
-        )
+    run.check_data(dataset.about["fingerprint"])
     state = checkpoint.load(run.last, "ner")
     trainee = NERTrainee(config, dataset, _codes(run), _width(state))
     trainee.restore(state)
@@ -147,9 +141,7 @@ def finish(trainee: NERTrainee, run: Run, console: Console) -> None:
         figures["test"] = {name: _numbers(value) for name, value in scores.items()}
     run.add_metrics(**figures)
     by_type = figures.pop("test", {})
-    for name, value in figures.items():
-        shown = f"{value:,}" if isinstance(value, int) else value
-        console.print(f"{name:22} {shown}", highlight=False, markup=False)
+    print_figures(console, figures)
     for name, row in by_type.items():
         shown = "  ".join(f"{key} {value:6}" for key, value in row.items())
         console.print(f"  {name:6} {shown}", highlight=False, markup=False)
