@@ -13,10 +13,10 @@ import sys
 import torch
 
 from lrn.bench.timing import alternate
+from lrn.names import UNITS
 from lrn.nn import softmax
 from lrn.tasks.lm.config import PRESETS, LMConfig
 from lrn.tasks.lm.model import LanguageModel, regularisation
-from lrn.training.config import UNITS
 
 WORDS = 10_000  # as in Penn Treebank
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import runs
 
-from lrn import cli, tasks
+from lrn import cli, names, tasks
 
 
 def lrn(*words):
@@ -126,7 +126,7 @@ def test_help_explains_every_setting(capsys):
 def test_misspelt(words, nearest, capsys):
     assert cli.main(words) == 2
     said = capsys.readouterr().err
-    assert f"(did you mean '{nearest}'?)" in said
+    assert f"did you mean '{nearest}'?" in said
     assert said.count("\n") == 1
 
 
@@ -185,7 +185,7 @@ def test_a_file_of_a_run_is_not_the_run(capsys):
     assert f"is a file; name the run folder that it is in: {Path(__file__).parent}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("task", tasks.NAMES)
+@pytest.mark.parametrize("task", names.TASKS)
 def test_where_data_is_expected(task, tmp_path, capsys):
     """Which files, and how to do without."""
     for folder in (tmp_path / "none", tmp_path):

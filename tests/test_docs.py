@@ -29,7 +29,7 @@ import torch
 from runs import write_text
 
 from lrn import bench, cli, commands, compare, demo, doctor
-from lrn.tasks import NAMES
+from lrn.names import TASKS
 from lrn.tasks.ner import generator
 
 ROOT = Path(__file__).parent.parent
@@ -165,7 +165,7 @@ class Reader:
 
     def __init__(self, page, folder, patch, *, dry):
         self.page, self.folder, self.patch, self.dry = page, folder, patch, dry
-        self.task = TASK_OF.get(page, Path(page).stem if Path(page).stem in NAMES else "lm")
+        self.task = TASK_OF.get(page, Path(page).stem if Path(page).stem in TASKS else "lm")
         self.runs = []  # task and folder of each that the page has trained
 
     def type(self, words):
@@ -196,7 +196,7 @@ class Reader:
         if not words or "--help" in words:
             return words
         command = words[0]
-        if command in ("train", "compare") and words[1] in NAMES:
+        if command in ("train", "compare") and words[1] in TASKS:
             self.task = words[1]
         places = [False, *(word == "--out" for word in words)]  # where a run goes is no run yet
         words = [
@@ -342,7 +342,7 @@ def test_commands_in_the_text(page, reader, nothing_runs, capsys):
         words = shlex.split(line)
         if "…" in line or Path(words[0]).name != "lrn":
             continue
-        if len(words) == 2 or words[1:] in (["train", name] for name in NAMES):
+        if len(words) == 2 or words[1:] in (["train", name] for name in TASKS):
             words += ["--help"]
         typist.type(words)
 

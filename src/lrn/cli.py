@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from lrn import names
+
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser
 
@@ -81,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(command: str, rest: list[str]) -> int:
-    from lrn.training.config import choice
+    from lrn.checks import choice
 
     return COMMANDS[choice("command", command, tuple(COMMANDS))](rest)
 
@@ -148,7 +150,7 @@ def _read(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
 
 def _plain(text: str, parser: ArgumentParser) -> str:
     """The parser's words as ours: flags by their names, types without ceremony, the nearest flag."""
-    from lrn.training.config import nearest
+    from lrn.checks import nearest
 
     text = re.sub(r'Parser key "(\w+)":', r"--\1:", text)
     text = re.sub(r"Expected an? <class '(\w+)'>", r"expected \1", text)
@@ -260,7 +262,7 @@ def train(words: list[str]) -> int:
         return commands.resume(values["resume"], values["data"])
     if not words or words[0].startswith("-"):
         print("usage: lrn train TASK [settings], or lrn train --resume RUN\n")
-        print(f"tasks: {', '.join(tasks.NAMES)}\n`lrn train TASK --help` explains a task's settings.")
+        print(f"tasks: {', '.join(names.TASKS)}\n`lrn train TASK --help` explains a task's settings.")
         return 0 if words[:1] in ([], ["-h"], ["--help"]) else 2
     name, rest = words[0], words[1:]
     settings = tasks.settings(name)
@@ -281,7 +283,7 @@ def compare(words: list[str]) -> int:
 
     if not words or words[0].startswith("-"):
         print("usage: lrn compare TASK [--units lstm,gru,…] [--seeds 1,2,3] [--out DIR] [settings]\n")
-        print(f"tasks: {', '.join(tasks.NAMES)}\n`lrn compare TASK --help` explains all settings.")
+        print(f"tasks: {', '.join(names.TASKS)}\n`lrn compare TASK --help` explains all settings.")
         return 0 if words[:1] in ([], ["-h"], ["--help"]) else 2
     name, rest = words[0], words[1:]
     settings = tasks.settings(name)
@@ -363,7 +365,7 @@ def _of_run(command: str, kind: str, words: list[str]) -> tuple[Any, Any]:
 
     if words[:1] in (["-h"], ["--help"]):
         print(f"usage: lrn {command} RUN [options]; RUN is a folder that lrn train has made\n")
-        for name in tasks.NAMES:
+        for name in names.TASKS:
             options = getattr(tasks.settings(name), kind, None)
             if options is None:
                 continue
@@ -387,14 +389,13 @@ def _of_run(command: str, kind: str, words: list[str]) -> tuple[Any, Any]:
 
 def params(words: list[str]) -> int:
     """Parameter counts of every unit in the paper's settings."""
-    from lrn import tasks
 
     parser = _parser("params", "Exact parameter counts of every unit in the paper's settings.")
-    parser.add_argument("task", nargs="?", help=f"one of {', '.join(tasks.NAMES)}; all if there is none")
+    parser.add_argument("task", nargs="?", help=f"one of {', '.join(names.TASKS)}; all if there is none")
     values = _read(parser, words)
     from lrn import commands
 
-    return commands.params([values["task"]] if values["task"] else list(tasks.NAMES))
+    return commands.params([values["task"]] if values["task"] else list(names.TASKS))
 
 
 def export(words: list[str]) -> int:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from lrn import tasks
-from lrn.training.config import TrainConfig, choice, nearest
+from lrn.checks import choice, nearest
+from lrn.training.config import TrainConfig
 from lrn.training.run import Run
 
 

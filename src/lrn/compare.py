@@ -26,7 +26,9 @@ from rich.table import Table
 
 from lrn import tasks
 from lrn.bench.timing import alternate
+from lrn.checks import choice
 from lrn.files import read_json, write_json
+from lrn.names import UNITS
 from lrn.report import page, tables
 from lrn.report.memory import Picture, inline
 from lrn.training.config import TrainConfig
@@ -248,8 +250,6 @@ def _curve(path: Path, name: str) -> list[tuple[int, float]]:
 
 def units_of(text: str) -> list[str]:
     """A list of units as typed, each known and none twice."""
-    from lrn.training.config import UNITS, choice
-
     names = [choice("unit", name.strip(), UNITS) for name in text.split(",") if name.strip()]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"--units must be different units separated by commas, like lstm,lrn; got {text!r}")

@@ -5,7 +5,7 @@ import yaml
 
 from lrn import cli, commands
 from lrn.tasks.lm.config import PRESETS, LMConfig
-from lrn.training.config import TrainConfig, nearest
+from lrn.training.config import TrainConfig
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from lrn.training.config import TrainConfig, nearest
 )
 def test_misspelt(name, value, nearest):
     with pytest.raises(
-        ValueError, match=rf"unknown {name} '{value}' \(did you mean '{nearest}'\?\); allowed: "
+        ValueError, match=rf"unknown {name} '{value}'; allowed: .*; did you mean '{nearest}'\?"
     ):
         LMConfig(**{name: value})
 
@@ -114,10 +114,6 @@ def test_a_minus_is_as_good_as_an_underscore(settings):
     assert settings("--batch-size", "7", "--valid-columns=3").batch_size == 7
 
 
-def test_letters_that_changed_places():
-    assert nearest("prat", ("rate", "part")) == " (did you mean 'part'?)"
-
-
 @pytest.mark.parametrize(("task", "setting"), [("lm", "min_count"), ("ner", "sentences")])
 def test_settings_of_the_built_in_data_alone(task, setting, capsys):
     assert cli.main(["train", task, "--data", "folder", f"--{setting}", "7"]) == 2
@@ -128,7 +124,7 @@ def test_a_file_for_a_comparison(tmp_path, capsys):
     path = tmp_path / "my.yaml"
     path.write_text("units: lrn,lstm\nseeds: '1'\nunit: lrn\n")
     assert cli.main(["compare", "lm", "--config", str(path)]) == 2
-    assert "my.yaml: there is no setting 'unit' (did you mean 'units'?)" in capsys.readouterr().err
+    assert "my.yaml: there is no setting 'unit'; did you mean 'units'?" in capsys.readouterr().err
 
 
 def test_printed_settings_can_be_read_back(settings, capsys):
@@ -145,7 +141,7 @@ def test_printed_settings_can_be_read_back(settings, capsys):
     ("file", "says"),
     [
         ("lerning: 3\n", "my.yaml: there is no setting 'lerning'"),
-        ("epochs: 2\nhiden: 3\n", "my.yaml: there is no setting 'hiden' (did you mean 'hidden'?)"),
+        ("epochs: 2\nhiden: 3\n", "my.yaml: there is no setting 'hiden'; did you mean 'hidden'?"),
         ("3: 4\n", "my.yaml: there is no setting 3"),
         ("", "my.yaml is empty; expected a setting a line, like epochs: 3"),
         ("# nothing yet\n", "my.yaml is empty"),
@@ -180,8 +176,8 @@ def test_wrong_files(file, says, tmp_path, capsys):
         (["--preset"], "--preset"),
         (["--pre", "small"], "--pre"),
         (["--lerning", "3"], "--lerning"),
-        (["--hiden", "3"], "(did you mean '--hidden'?)"),
-        (["--batchsize", "3"], "(did you mean '--batch_size'?)"),
+        (["--hiden", "3"], "did you mean '--hidden'?"),
+        (["--batchsize", "3"], "did you mean '--batch_size'?"),
         (["--learning_rate", "3"], "--learning_rate 3 (lrn train lm --help"),
         (["--hidden", "wide"], "hidden"),
         (["--hidden", "1.5"], "hidden"),

@@ -168,7 +168,7 @@ def test_misspelt(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make(tmp_path / "runs" / "lm-lrn-quick-1")
     for folder in ("runs/lm-lrn-quik-1", "lm-lrn-quick-1", str(tmp_path / "runs" / "lm-lrn-1")):
-        with pytest.raises(FileNotFoundError, match=r"\(did you mean '.*runs/lm-lrn-quick-1'\?\)"):
+        with pytest.raises(FileNotFoundError, match=r"; did you mean '.*runs/lm-lrn-quick-1'\?"):
             Run.open(folder)
 
 

@@ -14,7 +14,7 @@ names = pytest.mark.parametrize("name", lrn.UNITS)
 
 
 @pytest.mark.parametrize(
-    ("given", "near"), [("lsrn", "lrn"), ("LSTM", None), ("lstmm", "lstm"), ("olnr", "olrn")]
+    ("given", "near"), [("lsrn", "lrn"), ("LSTM", "lstm"), ("lstmm", "lstm"), ("olnr", "olrn")]
 )
 def test_unknown_unit(given, near):
     """All names, and the nearest one if there is one near."""

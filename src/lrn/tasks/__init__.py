@@ -10,16 +10,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from lrn.training.config import choice
-
-NAMES = ("lm", "ner", "doc")
+from lrn.checks import choice
+from lrn.names import TASKS
 
 
 def settings(name: str) -> Any:
     """A task's ``config`` module."""
-    return importlib.import_module(f"lrn.tasks.{choice('task', name, NAMES)}.config")
+    return importlib.import_module(f"lrn.tasks.{choice('task', name, TASKS)}.config")
 
 
 def jobs(name: str) -> Any:
     """A task's ``jobs`` module."""
-    return importlib.import_module(f"lrn.tasks.{choice('task', name, NAMES)}.jobs")
+    return importlib.import_module(f"lrn.tasks.{choice('task', name, TASKS)}.jobs")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-UNITS = ("lrn", "olrn", "glrn", "elrn", "atr", "sru", "lstm", "gru")
+from lrn.checks import at_least, choice
+from lrn.names import UNITS
+
 PRECISIONS = ("32", "bf16")
 
 
@@ -79,39 +80,6 @@ class EvaluateConfig:
 
     def __post_init__(self) -> None:
         self.part = choice("part", self.part, ("train", "valid", "test"))
-
-
-def choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    """``value`` if it is allowed; else an error that names the nearest that is."""
-    if value in allowed:
-        return value
-    raise ValueError(f"unknown {name} {value!r}{nearest(value, allowed)}; allowed: {', '.join(allowed)}")
-
-
-def nearest(value: object, allowed: Sequence[str], before: str = "") -> str:
-    """A hint at the most similar of ``allowed``, if one is similar; letters that changed places are."""
-    from difflib import SequenceMatcher
-
-    typed = str(value).lower()
-
-    def likeness(name: str) -> tuple[float, bool]:
-        return SequenceMatcher(None, typed, name).ratio(), sorted(typed) == sorted(name)
-
-    best = max(allowed, key=likeness)
-    return f" (did you mean '{before}{best}'?)" if likeness(best)[0] >= 0.5 else ""
-
-
-def at_least(config: Any, name: str, least: float) -> None:
-    value = getattr(config, name)
-    if not value >= least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-
-
-def probability(config: Any, *names: str) -> None:
-    for name in names:
-        value = getattr(config, name)
-        if not 0 <= value < 1:
-            raise ValueError(f"{name} must be a probability from 0 to below 1, got {value}")
 
 
 def from_dict(kind: type[Any], values: dict[str, Any]) -> Any:

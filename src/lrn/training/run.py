@@ -16,8 +16,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from lrn.checks import nearest
 from lrn.files import read_json, write_json
-from lrn.training.config import TrainConfig, nearest
+from lrn.training.config import TrainConfig
 
 BUILTIN = "builtin:"  # such data has a name, not a place
 

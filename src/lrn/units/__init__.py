@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from lrn.checks import choice
+from lrn.names import UNITS
 from lrn.units.atr import ATR
-from lrn.units.checks import check_choice
 from lrn.units.gru import GRU
 from lrn.units.lrn import ELRN, GLRN, LRN, OLRN
 from lrn.units.lstm import LSTM
@@ -15,9 +16,6 @@ from lrn.units.unit import Unit
 _CLASSES: dict[str, type[Unit]] = {
     cls.__name__.lower(): cls for cls in (LRN, OLRN, GLRN, ELRN, ATR, SRU, LSTM, GRU)
 }
-
-UNITS: tuple[str, ...] = tuple(_CLASSES)
-"""The names that :func:`make_unit` knows."""
 
 
 def make_unit(name: str, input_size: int, hidden_size: int, *args: Any, **kwargs: Any) -> Unit:
@@ -30,8 +28,7 @@ def make_unit(name: str, input_size: int, hidden_size: int, *args: Any, **kwargs
     Traceback (most recent call last):
     ValueError: unknown unit 'lsrn'; allowed: lrn, olrn, glrn, elrn, atr, sru, lstm, gru; did you mean 'lrn'?
     """
-    check_choice("unit", name, UNITS)
-    return _CLASSES[name](input_size, hidden_size, *args, **kwargs)
+    return _CLASSES[choice("unit", name, UNITS)](input_size, hidden_size, *args, **kwargs)
 
 
 __all__ = ["ATR", "ELRN", "GLRN", "GRU", "LRN", "LSTM", "OLRN", "SRU", "UNITS", "Unit", "make_unit"]

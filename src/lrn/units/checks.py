@@ -1,8 +1,7 @@
-"""What a unit accepts. Every error names what was given and what is allowed."""
+"""What tensors a unit accepts. Every error names what was given and what is allowed."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 import torch
@@ -15,19 +14,6 @@ SHAPES = {
     "batch": {2: "[T, I]", 3: "[B, T, I]"},
     "packed": {2: "[rows, I]"},
 }
-
-
-def check_choice(what: str, given: object, allowed: Sequence[str | None]) -> None:
-    if given in allowed:
-        return
-    near = difflib.get_close_matches(str(given), [a for a in allowed if a], n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"unknown {what} {given!r}; allowed: {', '.join(map(str, allowed))}{hint}")
-
-
-def check_count(what: str, given: object) -> None:
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise ValueError(f"{what} must be a positive whole number, got {given!r}")
 
 
 def check_tensor(unit: str, x: object) -> None:

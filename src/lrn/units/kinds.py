@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lrn import recurrence
+from lrn.checks import choice
 from lrn.recurrence import Rows
 from lrn.recurrence.cells import ACTIVATIONS, State
-from lrn.units.checks import check_choice
 from lrn.units.unit import Unit, UserState
 
 
@@ -129,7 +129,7 @@ class Activated(Unit):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        check_choice("activation", activation, tuple(ACTIVATIONS))
+        choice("activation", activation, tuple(ACTIVATIONS))
         super().__init__(
             input_size,
             hidden_size,

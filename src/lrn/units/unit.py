@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from lrn import recurrence
+from lrn.checks import choice, count
 from lrn.recurrence import Rows
 from lrn.units.checks import (
-    check_choice,
-    check_count,
     check_input,
     check_kind,
     check_lengths,
@@ -69,10 +68,10 @@ class Unit(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        check_count("input_size", input_size)
-        check_count("hidden_size", hidden_size)
-        check_count("num_layers", num_layers)
-        check_choice("norm", norm, NORMS)
+        count("input_size", input_size)
+        count("hidden_size", hidden_size)
+        count("num_layers", num_layers)
+        choice("norm", norm, NORMS)
         if isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(f"dropout must be a probability from 0 to 1, got {dropout!r}")
         if dropout and num_layers == 1:

@@ -386,7 +386,10 @@ def test_evaluated_on_other_data(run, stopped, folder, capsys):
         (["--documents", "5"], "documents must be at least 100, got 5"),
         (["--decay", "0"], "decay must be above 0 and at most 1, got 0"),
         (["--decay", "1.5"], "decay must be above 0 and at most 1, got 1.5"),
-        (["--pooling", "atention"], "unknown pooling 'atention' (did you mean 'attention'?)"),
+        (
+            ["--pooling", "atention"],
+            "unknown pooling 'atention'; allowed: attention, last; did you mean 'attention'?",
+        ),
         (["--activation", "identiy"], "did you mean 'identity'?"),
         (["--unit", "lrm"], "did you mean 'lrn'?"),
         (["--smoothing", "1"], "smoothing must be a probability from 0 to below 1, got 1"),

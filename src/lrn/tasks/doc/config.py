@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from lrn.checks import at_least, choice, probability
 from lrn.training import config as training
-from lrn.training.config import TrainConfig, at_least, choice, probability
+from lrn.training.config import TrainConfig
 
 BUILTIN = ("builtin:cues", "builtin:docstrings")
 POOLINGS = ("attention", "last")

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lrn.checks import choice
 from lrn.tasks.doc import cache, generator
 from lrn.tasks.doc.config import BUILTIN, DocConfig
 from lrn.tasks.doc.documents import Builder, Documents, Part
@@ -19,7 +20,6 @@ from lrn.tasks.doc.model import SPECIALS, Batch
 from lrn.text.builtin import docstrings, part_of
 from lrn.text.tokens import basic_tokens
 from lrn.text.vocabulary import Vocabulary
-from lrn.training.config import choice
 
 UNKNOWN = 1  # place of <unk> among the special words
 LONGEST_WORD = 25  # characters

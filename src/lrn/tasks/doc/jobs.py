@@ -13,6 +13,7 @@ from rich.console import Console
 from torch import Tensor
 
 from lrn.files import write_whole
+from lrn.names import UNITS
 from lrn.tasks.doc import generator
 from lrn.tasks.doc.config import PRESETS, DocConfig, EvaluateConfig, PredictConfig
 from lrn.tasks.doc.data import CODES, Codes, encode_texts, frequent_words, read_documents
@@ -24,7 +25,7 @@ from lrn.text.lines import each_line
 from lrn.text.tokens import basic_tokens
 from lrn.text.vectors import each_vector
 from lrn.training import checkpoint
-from lrn.training.config import UNITS, from_dict
+from lrn.training.config import from_dict
 from lrn.training.fit import figures_of
 from lrn.training.run import Run
 from lrn.training.show import bar, print_figures

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lrn.training.config import TrainConfig, at_least, choice, probability
+from lrn.checks import at_least, choice, probability
+from lrn.training.config import TrainConfig
 
 OPTIMIZERS = ("sgd", "adam")
 SCHEDULES = ("constant", "linear")

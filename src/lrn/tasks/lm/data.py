@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lrn.checks import count
 from lrn.files import text_lines
 from lrn.text.builtin import Lines, python_prose
 from lrn.text.vocabulary import END, UNKNOWN, Vocabulary
-from lrn.units.checks import check_count
 
 PARTS = ("train", "valid", "test")
 NAMINGS = ("{}.txt", "wiki.{}.tokens")
@@ -72,7 +72,7 @@ def read_builtin(min_count: int = 3) -> Corpus:
     >>> "<unk>" in corpus.vocabulary
     True
     """
-    check_count("min_count", min_count)
+    count("min_count", min_count)
     prose = python_prose()
     known = Vocabulary.of(_ended(prose.train), min_count).words
     vocabulary = Vocabulary(dict.fromkeys([UNKNOWN, *known]))
@@ -182,7 +182,7 @@ def batchify(stream: Tensor, columns: int) -> Tensor:
             [1, 4],
             [2, 5]])
     """
-    check_count("columns", columns)
+    count("columns", columns)
     if stream.dim() != 1:
         raise ValueError(f"stream must be one-dimensional, got shape {tuple(stream.shape)}")
     steps = len(stream) // columns
@@ -215,7 +215,7 @@ def segments(steps: int, *, base: int = 70, delta: int = 40, seed: int, epoch: i
     >>> segments(100, seed=1, epoch=0) == segments(100, seed=1, epoch=0)
     True
     """
-    check_count("base", base)
+    count("base", base)
     for name, value in {"delta": delta, "seed": seed, "epoch": epoch}.items():
         if value < 0:
             raise ValueError(f"{name} must not be negative, got {value}")
@@ -238,7 +238,7 @@ def fixed_segments(steps: int, length: int) -> list[Segment]:
     >>> fixed_segments(6, 3)
     [Segment(start=0, length=3, scale=1.0), Segment(start=3, length=2, scale=1.0)]
     """
-    check_count("length", length)
+    count("length", length)
     if steps < 2:
         raise ValueError(f"the text is too short to evaluate on: {steps} steps a column, needs 2")
     return [Segment(start, min(length, steps - 1 - start), 1.0) for start in range(0, steps - 1, length)]

@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from lrn.names import UNITS
 from lrn.tasks.lm.config import PRESETS, EvaluateConfig, LMConfig, PredictConfig
 from lrn.tasks.lm.data import Corpus, read_builtin, read_folder
 from lrn.tasks.lm.evaluate import Dynamic, dynamic_loss, gradient_statistics, mean_loss
@@ -20,7 +21,7 @@ from lrn.tasks.lm.task import LMTrainee
 from lrn.text.builtin import tokenise
 from lrn.text.vocabulary import END, UNKNOWN, Vocabulary
 from lrn.training import checkpoint
-from lrn.training.config import UNITS, from_dict
+from lrn.training.config import from_dict
 from lrn.training.fit import figures_of
 from lrn.training.run import Run
 from lrn.training.show import bar, print_figures

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 from torch import Tensor
 
+from lrn.names import UNITS
 from lrn.tasks.ner.config import PRESETS, EvaluateConfig, NERConfig, PredictConfig
 from lrn.tasks.ner.data import CODES, PAD, Codes, Dataset, encode, read_builtin, read_folder
 from lrn.tasks.ner.model import Tagger, count
@@ -24,7 +25,7 @@ from lrn.tasks.ner.task import evaluate as scores_of
 from lrn.text.lines import each_line
 from lrn.text.vectors import read_vectors
 from lrn.training import checkpoint
-from lrn.training.config import UNITS, from_dict
+from lrn.training.config import from_dict
 from lrn.training.fit import figures_of
 from lrn.training.run import Run
 from lrn.training.show import bar, print_figures

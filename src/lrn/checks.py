@@ -1,0 +1,101 @@
+"""Checks without torch, and the hint at what was meant. An error names what was given and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+Name = TypeVar("Name", bound="str | None")
+
+
+def choice(what: str, given: Name, allowed: Sequence[str | None]) -> Name:
+    """``given`` if it is allowed; else an error that lists what is.
+
+    >>> choice("unit", "lstn", ("lrn", "lstm"))
+    Traceback (most recent call last):
+    ValueError: unknown unit 'lstn'; allowed: lrn, lstm; did you mean 'lstm'?
+    """
+    if given in allowed:
+        return given
+    names = [name for name in allowed if name is not None]
+    raise ValueError(
+        f"unknown {what} {given!r}; allowed: {', '.join(map(str, allowed))}{nearest(given, names)}"
+    )
+
+
+def nearest(value: object, allowed: Sequence[str], before: str = "") -> str:
+    """The end of an error that hints at the most similar of ``allowed``; nothing if none is similar.
+
+    >>> nearest("hiden", ("layers", "hidden"), "--")
+    "; did you mean '--hidden'?"
+    """
+    typed = str(value).lower()[:100]
+    likeness = {name: 1 - _distance(typed, name) / max(len(typed), len(name), 1) for name in allowed}
+    best = max(likeness, key=likeness.__getitem__, default="")
+    return f"; did you mean '{before}{best}'?" if best and likeness[best] >= 0.5 else ""
+
+
+def _distance(a: str, b: str) -> int:
+    """How many letters to add, drop, change, or let change places with the next, to make ``b`` of ``a``."""
+    earlier: list[int] = []
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        earlier, before, row = before, row, [i]
+        for j, y in enumerate(b, 1):
+            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
+            if i > 1 and j > 1 and (x, a[i - 2]) == (b[j - 2], y):
+                least = min(least, earlier[j - 2] + 1)
+            row.append(least)
+    return row[-1]
+
+
+def count(what: str, given: object) -> None:
+    """An error unless it is a positive whole number."""
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise ValueError(f"{what} must be a positive whole number, got {given!r}")
+
+
+# Settings: the attributes of a dataclass --------------------------------------------------------
+
+
+def at_least(config: Any, name: str, least: float) -> None:
+    """An error if the setting is smaller, or no number."""
+    value = getattr(config, name)
+    if not value >= least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+
+
+def at_most(config: Any, name: str, most: float) -> None:
+    """An error if the setting is larger, or no number."""
+    value = getattr(config, name)
+    if not value <= most:
+        raise ValueError(f"{name} must be at most {most:,}, got {value:,}")
+
+
+def finite(config: Any, name: str) -> None:
+    """An error if the setting is infinite, or no number."""
+    value = getattr(config, name)
+    try:
+        good = math.isfinite(value)
+    except OverflowError:  # a whole number beyond the largest float
+        good = False
+    if not good:
+        raise ValueError(f"{name} must be a finite number, got {value}")
+
+
+def probability(config: Any, *names: str) -> None:
+    """An error unless each setting is a probability below 1."""
+    for name in names:
+        value = getattr(config, name)
+        if not 0 <= value < 1:
+            raise ValueError(f"{name} must be a probability from 0 to below 1, got {value}")
+
+
+def threads(number: int) -> None:
+    """An error if this machine has fewer cores; 0 leaves the number to torch."""
+    cores = os.cpu_count() or 1
+    if number > cores:
+        raise ValueError(f"threads must be at most {cores}, the cores of this machine, got {number}")

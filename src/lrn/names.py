@@ -1,0 +1,11 @@
+"""The names of units, tasks and engines. Nothing here needs torch, so that help and wrong names are quick."""
+
+from __future__ import annotations
+
+UNITS = ("lrn", "olrn", "glrn", "elrn", "atr", "sru", "lstm", "gru")
+TASKS = ("lm", "ner", "doc")
+ENGINES = ("cpu", "torch")
+"""The fastest first."""
+
+COMPARED = "lstm,gru,atr,sru,lrn,olrn"
+"""The units that a comparison takes by default."""
