@@ -22,8 +22,8 @@ from lrn.training.trainee import Step, Trainee
 
 def prepare(task: str, unit: str, words: argparse.Namespace) -> Trainee:
     settings = tasks.settings(task)
-    values = settings.PRESETS["paper"] | {"preset": "paper", "unit": unit, "data": words.data}
-    trainee, _ = tasks.jobs(task).prepare(settings.Config(**values, vectors=words.vectors))
+    values = dict(settings.presets["paper"]) | {"preset": "paper", "unit": unit, "data": words.data}
+    trainee, _ = tasks.jobs(task).prepare(settings.train(**values, vectors=words.vectors))
     trainee.progress.epoch_seconds.append(0.0)
     trainee.train()
     return trainee  # type: ignore[no-any-return]

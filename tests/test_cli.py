@@ -102,7 +102,7 @@ def test_switches_of_a_command_without_a_task(words, monkeypatch):
 
 def test_help_explains_every_setting(capsys):
     said = help_of(capsys, "train", "lm")
-    for field in dataclasses.fields(tasks.settings("lm").Config):
+    for field in dataclasses.fields(tasks.settings("lm").train):
         line = re.search(rf"^ +--{field.name}\b[^\n]*\n?[^\n]*", said, re.M)
         assert line, field.name
         assert re.search(r"[a-z]+ [a-z]+", line.group().split(field.name, 1)[1]), field.name

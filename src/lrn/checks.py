@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
 from typing import Any, TypeVar
 
 Name = TypeVar("Name", bound="str | None")
+
+FILE, FOLDER, RUN = {"names": "file"}, {"names": "folder"}, {"names": "run"}
+"""What a text among the settings names: the metadata of a dataclass's field."""
 
 
 def choice(what: str, given: Name, allowed: Sequence[str | None]) -> Name:
@@ -99,3 +104,16 @@ def threads(number: int) -> None:
     cores = os.cpu_count() or 1
     if number > cores:
         raise ValueError(f"threads must be at most {cores}, the cores of this machine, got {number}")
+
+
+def files(config: Any) -> None:
+    """An error if a setting names a file, or several, to read that is not there."""
+    for setting in fields(config):
+        value = getattr(config, setting.name)
+        if setting.metadata != FILE or value is None:
+            continue
+        for path in map(Path, value if isinstance(value, list) else [value]):
+            if path.is_dir():
+                raise ValueError(f"--{setting.name}: {path} is a folder; expected a file")
+            if not path.exists():
+                raise FileNotFoundError(f"--{setting.name}: there is no file {path}")

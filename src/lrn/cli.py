@@ -266,15 +266,15 @@ def train(words: list[str]) -> int:
         return 0 if words[:1] in ([], ["-h"], ["--help"]) else 2
     name, rest = words[0], words[1:]
     settings = tasks.settings(name)
-    about = settings.Config.__doc__.partition("\n")[0]
-    parser = _parser(f"train {name}", f"{about} Presets: {', '.join(settings.PRESETS)}.")
+    about = (settings.train.__doc__ or "").partition("\n")[0]
+    parser = _parser(f"train {name}", f"{about} Presets: {', '.join(settings.presets)}.")
     parser.add_argument("--config", action="config", help="a YAML file with settings")
-    parser.add_class_arguments(settings.Config, None)
+    parser.add_class_arguments(settings.train, None)
     _check_files(parser, rest)
     parser.set_defaults(commands.preset(settings, rest))
     values = _read(parser, commands.config_first(rest))
     values.pop("config")
-    return commands.train(name, settings.Config(**values))
+    return commands.train(name, settings.train(**values))
 
 
 def compare(words: list[str]) -> int:
@@ -291,12 +291,12 @@ def compare(words: list[str]) -> int:
     parser.add_argument("--config", action="config", help="a YAML file with settings")
     parser.add_argument("--units", default="lstm,gru,atr,sru,lrn,olrn", help="the units to compare")
     parser.add_argument("--seeds", default="1", help="a run of every unit for each")
-    parser.add_class_arguments(settings.Config, None, skip={"unit", "seed"})
+    parser.add_class_arguments(settings.train, None, skip={"unit", "seed"})
     _check_files(parser, rest)
     parser.set_defaults({k: v for k, v in commands.preset(settings, rest).items() if k != "seed"})
     values = _read(parser, commands.config_first(rest))
     values.pop("config")
-    return commands.compare(name, settings.Config, values)
+    return commands.compare(name, settings.train, values)
 
 
 def _check_files(parser: ArgumentParser, words: list[str]) -> None:
@@ -316,21 +316,21 @@ def evaluate(words: list[str]) -> int:
     """Figures of a trained model."""
     from lrn import commands
 
-    return commands.evaluate(*_of_run("evaluate", "EvaluateConfig", words))
+    return commands.evaluate(*_of_run("evaluate", words))
 
 
 def predict(words: list[str]) -> int:
     """Use a trained model."""
     from lrn import commands
 
-    return commands.predict(*_of_run("predict", "PredictConfig", words))
+    return commands.predict(*_of_run("predict", words))
 
 
 def memory(words: list[str]) -> int:
     """What a document classifier remembers of a text."""
     from lrn import commands
 
-    return commands.memory(*_of_run("memory", "MemoryConfig", words))
+    return commands.memory(*_of_run("memory", words))
 
 
 def gradients(words: list[str]) -> int:
@@ -358,15 +358,22 @@ def gradients(words: list[str]) -> int:
     return commands.gradients(units, **values, out=out)
 
 
-def _of_run(command: str, kind: str, words: list[str]) -> tuple[Any, Any]:
-    """The run that the first word names, and the task's options for ``command``."""
+def _options(task: str, command: str) -> Any:
     from lrn import tasks
+
+    settings = tasks.settings(task)
+    shared = {"evaluate": settings.evaluate, "predict": settings.predict}
+    return (shared | dict(settings.commands)).get(command)
+
+
+def _of_run(command: str, words: list[str]) -> tuple[Any, Any]:
+    """The run that the first word names, and the task's options for ``command``."""
     from lrn.training.run import Run
 
     if words[:1] in (["-h"], ["--help"]):
         print(f"usage: lrn {command} RUN [options]; RUN is a folder that lrn train has made\n")
         for name in names.TASKS:
-            options = getattr(tasks.settings(name), kind, None)
+            options = _options(name, command)
             if options is None:
                 continue
             print(f"for a run of {name}:")
@@ -379,7 +386,7 @@ def _of_run(command: str, kind: str, words: list[str]) -> tuple[Any, Any]:
         raise ValueError(f"usage: lrn {command} RUN [options]; RUN is a folder that lrn train has made")
     run, rest = Run.open(words[0]), words[1:]
     name = run.task
-    options = getattr(tasks.settings(name), kind, None)
+    options = _options(name, command)
     if options is None:
         raise ValueError(f"{words[0]} is a run of {name}, for which there is no lrn {command}")
     parser = _parser(f"{command} RUN", options.__doc__.partition("\n")[0])

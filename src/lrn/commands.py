@@ -20,8 +20,8 @@ def preset(settings: Any, words: list[str]) -> dict[str, Any]:
     """The settings that the words, or the file they name, ask to start from."""
     asked: list[Any] = _values(words, "--preset")
     asked = asked or [_content(file).get("preset") for file in config_files(words)]
-    name = choice("preset", (asked and asked[-1]) or settings.Config.preset, tuple(settings.PRESETS))
-    values: dict[str, Any] = settings.PRESETS[name] | {"preset": name}
+    name = choice("preset", (asked and asked[-1]) or settings.train.preset, tuple(settings.presets))
+    values: dict[str, Any] = settings.presets[name] | {"preset": name}
     return values
 
 

@@ -12,13 +12,19 @@ from typing import Any
 
 from lrn.checks import choice
 from lrn.names import TASKS
+from lrn.tasks.settings import TaskSettings  # before the function that shares the module's name
 
 
-def settings(name: str) -> Any:
-    """A task's ``config`` module."""
-    return importlib.import_module(f"lrn.tasks.{choice('task', name, TASKS)}.config")
+def settings(name: str) -> TaskSettings:
+    """The settings of a task; needs no torch."""
+    found: TaskSettings = _module(name, "config").SETTINGS
+    return found
 
 
 def jobs(name: str) -> Any:
     """A task's ``jobs`` module."""
-    return importlib.import_module(f"lrn.tasks.{choice('task', name, TASKS)}.jobs")
+    return _module(name, "jobs")
+
+
+def _module(name: str, part: str) -> Any:
+    return importlib.import_module(f"lrn.tasks.{choice('task', name, TASKS)}.{part}")

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from lrn.checks import at_least, choice
+from lrn import checks
+from lrn.checks import FOLDER, at_least, choice
 from lrn.names import UNITS
 
-PRECISIONS = ("32", "bf16")
+ACCELERATORS = ("auto", "cpu", "cuda", "mps")
+PRECISIONS = ("32", "bf16", "16")
+PARTS = ("train", "valid", "test")
+
+_LARGEST = {
+    2**63 - 1: "seed",
+    10**9: "epochs max_steps save_steps nonmono min_count words top_k",
+    10**8: "sentences documents longest longest_test",
+    10**6: "batch_size small_batch accumulate columns valid_columns bptt delta",
+    65_536: "embedding hidden last dense word_width char_width char_hidden nodes",
+    4_096: "threads devices",
+    1_000: "layers experts top",
+}
+MOST = {name: most for most, names in _LARGEST.items() for name in names.split()}
+"""The largest value of every whole number that can be set: beyond it is a slip of the hand, not a wish."""
+
+
+def check_numbers(config: Any) -> None:
+    """An error for a setting that is no number, infinite, or larger than can be meant."""
+    for setting in fields(config):
+        if setting.name in MOST:
+            checks.at_most(config, setting.name, MOST[setting.name])
+        elif type(setting.default) is float:
+            checks.finite(config, setting.name)
 
 
 @dataclass
@@ -26,35 +50,41 @@ class TrainConfig:
         lr: learning rate.
         clip: largest norm of the gradient; 0 does not clip.
         ema: decay of the average of the weights that is evaluated and saved as best; 0 keeps none.
-        precision: 32, or bf16 for matrix products in bfloat16.
-        threads: threads of this process; 0 leaves it to torch.
-        devices: processes on this machine, which share every batch.
+        accumulate: batches whose gradients are added up to one step.
+        precision: 32, or bf16 or 16 for matrix products in bfloat16 or float16.
+        accelerator: what computes: cpu, cuda or mps; auto takes a GPU where there is one.
+        devices: processes on this machine, a device each, which share every batch.
         nodes: machines (start each with torchrun).
+        threads: threads of this process, at most the cores there are; 0 leaves it to torch.
         save_steps: training steps between two saved states to resume from.
         max_steps: stop after this many steps in all; 0 goes on to the last epoch.
     """
 
     unit: str = "lrn"
     preset: str = "quick"
-    data: str | None = None
-    out: str | None = None
+    data: str | None = field(default=None, metadata=FOLDER)
+    out: str | None = field(default=None, metadata=FOLDER)
     overwrite: bool = False
     seed: int = 1
     epochs: int = 1
     lr: float = 1e-3
     clip: float = 0.0
     ema: float = 0.0
+    accumulate: int = 1
     precision: str = "32"
-    threads: int = 0
+    accelerator: str = "auto"
     devices: int = 1
     nodes: int = 1
+    threads: int = 0
     save_steps: int = 200
     max_steps: int = 0
 
     def __post_init__(self) -> None:
         self.unit = choice("unit", self.unit, UNITS)
         self.precision = choice("precision", self.precision, PRECISIONS)
-        for name in ("epochs", "devices", "nodes", "save_steps"):
+        self.accelerator = choice("accelerator", self.accelerator, ACCELERATORS)
+        check_numbers(self)
+        for name in ("epochs", "accumulate", "devices", "nodes", "save_steps"):
             at_least(self, name, 1)
         for name in ("seed", "clip", "threads", "max_steps"):
             at_least(self, name, 0)
@@ -62,11 +92,32 @@ class TrainConfig:
             raise ValueError(f"lr must be positive, got {self.lr}")
         if not 0 <= self.ema < 1:
             raise ValueError(f"ema must be from 0 to below 1, got {self.ema}")
+        if (self.precision, self.accelerator) == ("16", "cpu"):
+            raise ValueError("precision 16 is for GPUs; with accelerator cpu it must be 32 or bf16")
 
 
 @dataclass
-class EvaluateConfig:
-    """Settings of an evaluation.
+class PredictConfig:
+    """Settings of every use of a trained model.
+
+    Args:
+        accelerator: what computes: cpu, cuda or mps; auto takes a GPU where there is one.
+        threads: threads of this process, at most the cores there are; 0 leaves it to torch.
+    """
+
+    accelerator: str = "auto"
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        self.accelerator = choice("accelerator", self.accelerator, ACCELERATORS)
+        check_numbers(self)
+        at_least(self, "threads", 0)
+        checks.threads(self.threads)
+
+
+@dataclass
+class EvaluateConfig(PredictConfig):
+    """Settings of every evaluation.
 
     Args:
         data: folder with the data; by default what the run was trained on.
@@ -74,24 +125,28 @@ class EvaluateConfig:
         last: the weights after the last epoch instead of the best on the validation data.
     """
 
-    data: str | None = None
+    data: str | None = field(default=None, metadata=FOLDER)
     part: str = "test"
     last: bool = False
 
     def __post_init__(self) -> None:
-        self.part = choice("part", self.part, ("train", "valid", "test"))
+        super().__post_init__()
+        self.part = choice("part", self.part, PARTS)
 
 
 def from_dict(kind: type[Any], values: dict[str, Any]) -> Any:
     """A config from what a run folder holds; settings it does not know are an error."""
-    known = {field.name: field for field in fields(kind)}
+    known = {setting.name: setting for setting in fields(kind)}
     unknown = sorted(set(values) - set(known))
     if unknown:
         raise ValueError(f"config.json has settings that this version does not know: {', '.join(unknown)}")
     for name, value in values.items():
         if known[name].default is not MISSING and not _fits(value, known[name].default):
             raise ValueError(f"config.json is damaged: {name} cannot be {value!r}")
-    return kind(**values)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ValueError(f"config.json: {error}") from None
 
 
 def _fits(value: Any, default: Any) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lrn.checks import at_least, choice, probability
+from lrn.checks import FILE, at_least, choice, probability
+from lrn.tasks.settings import TaskSettings
 from lrn.training import config as training
 from lrn.training.config import TrainConfig
 
@@ -44,7 +45,7 @@ class DocConfig(TrainConfig):
         documents: built-in cues only: documents to make for training.
     """
 
-    vectors: str | None = None
+    vectors: str | None = field(default=None, metadata=FILE)
     min_count: int = 2
     word_width: int = 300
     char_width: int = 32
@@ -78,8 +79,6 @@ class DocConfig(TrainConfig):
             choice("built-in data", self.data, BUILTIN)
 
 
-Config = DocConfig
-
 _PAPER: dict[str, Any] = {"epochs": 6, "lr": 1e-3, "clip": 5.0, "ema": 0.9999}
 _SMALL: dict[str, Any] = {
     "clip": 5.0,
@@ -105,19 +104,13 @@ class EvaluateConfig(training.EvaluateConfig):
     Args:
         memory: built-in cues only: of the test documents that it gets right, the share whose deciding
             word is among the 5 % of words that the last state remembers best.
-        threads: threads of this process; 0 leaves it to torch.
     """
 
     memory: bool = False
-    threads: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least(self, "threads", 0)
 
 
 @dataclass
-class PredictConfig:
+class PredictConfig(training.PredictConfig):
     """Label documents, a line each: from standard input, or the files given.
 
     Args:
@@ -125,15 +118,16 @@ class PredictConfig:
         format: text (the label and its probabilities) or json.
     """
 
-    files: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list, metadata=FILE)
     format: str = "text"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.format = choice("format", self.format, ("text", "json"))
 
 
 @dataclass
-class MemoryConfig:
+class MemoryConfig(training.PredictConfig):
     """Draw how much of each word of a document is left in the state as the reading goes on.
 
     Args:
@@ -145,12 +139,13 @@ class MemoryConfig:
     """
 
     text: str | None = None
-    file: str | None = None
+    file: str | None = field(default=None, metadata=FILE)
     out: list[str] = field(default_factory=lambda: ["memory.png", "memory.html"])
     top: int = 5
     overwrite: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if (self.text is None) == (self.file is None):
             raise ValueError("give either --text, the document itself, or --file, where it is")
         at_least(self, "top", 0)
@@ -160,3 +155,14 @@ class MemoryConfig:
                 raise ValueError(
                     f"--out {name}: the name must end in {', '.join(f'.{form}' for form in FORMS)}"
                 )
+
+
+SETTINGS = TaskSettings(
+    train=DocConfig,
+    presets=PRESETS,
+    evaluate=EvaluateConfig,
+    predict=PredictConfig,
+    commands={"memory": MemoryConfig},
+    files=(("train.csv", "test.csv"),),  # as Zhang et al. (2015) published them
+    builtin=BUILTIN,
+)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lrn.checks import at_least, choice, probability
+from lrn.checks import FILE, RUN, at_least, choice, probability
+from lrn.tasks.settings import TaskSettings
+from lrn.training import config as training
 from lrn.training.config import TrainConfig
 
 OPTIMIZERS = ("sgd", "adam")
@@ -49,7 +51,7 @@ class LMConfig(TrainConfig):
     """
 
     stage: str = "train"
-    start: str | None = None
+    start: str | None = field(default=None, metadata=RUN)
     min_count: int = 3
     embedding: int = 128
     hidden: int = 256
@@ -111,8 +113,6 @@ class LMConfig(TrainConfig):
             )
 
 
-Config = LMConfig
-
 _PAPER: dict[str, Any] = {
     "epochs": 1000,
     "clip": 0.25,
@@ -165,42 +165,36 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 @dataclass
-class EvaluateConfig:
+class EvaluateConfig(training.EvaluateConfig):
     """Perplexity of a trained language model.
 
     Args:
-        data: folder with the data; by default what the run was trained on.
-        part: train, valid or test.
         columns: columns of text side by side; 1 reads the text in one go.
         dynamic: go on learning from the text while it is scored (dynamic evaluation).
         rate: dynamic evaluation's learning rate.
         decay: dynamic evaluation's pull back to the trained weights.
         epsilon: dynamic evaluation's addition to the gradients' scale.
         words: score this many words from the beginning only; 0 scores all.
-        threads: threads of this process; 0 leaves it to torch.
     """
 
-    data: str | None = None
-    part: str = "test"
     columns: int = 1
     dynamic: bool = False
     rate: float = 0.002
     decay: float = 0.075
     epsilon: float = 0.001
     words: int = 0
-    threads: int = 0
 
     def __post_init__(self) -> None:
-        self.part = choice("part", self.part, ("train", "valid", "test"))
+        super().__post_init__()
         at_least(self, "columns", 1)
-        for name in ("rate", "decay", "epsilon", "words", "threads"):
+        for name in ("rate", "decay", "epsilon", "words"):
             at_least(self, name, 0)
         if self.dynamic and not (self.rate > 0 and self.decay > 0 and self.epsilon > 0):
             raise ValueError("dynamic evaluation needs rate, decay and epsilon above 0")
 
 
 @dataclass
-class PredictConfig:
+class PredictConfig(training.PredictConfig):
     """Go on with a text, or score text files.
 
     Args:
@@ -214,7 +208,7 @@ class PredictConfig:
     """
 
     prompt: str | None = None
-    files: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list, metadata=FILE)
     words: int = 50
     temperature: float = 1.0
     top_k: int = 0
@@ -222,7 +216,20 @@ class PredictConfig:
     unknown: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("words", "temperature", "top_k", "seed"):
             at_least(self, name, 0)
         if (self.prompt is None) == (not self.files):
             raise ValueError("give either --prompt, a text to go on with, or --files, texts to score")
+
+
+SETTINGS = TaskSettings(
+    train=LMConfig,
+    presets=PRESETS,
+    evaluate=EvaluateConfig,
+    predict=PredictConfig,
+    files=(
+        ("train.txt", "valid.txt", "test.txt"),
+        ("wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens"),
+    ),
+)

@@ -123,12 +123,12 @@ def empty_model(run: Run) -> LanguageModel:
     return LanguageModel(config, len(Vocabulary.load(run.file(VOCABULARY))))
 
 
-def load(run: Run) -> tuple[LanguageModel, Vocabulary, LMConfig]:
-    """The best weights of a run, ready for use."""
+def load(run: Run, last: bool = False) -> tuple[LanguageModel, Vocabulary, LMConfig]:
+    """The best weights of a run, or the last ones, ready for use."""
     config: LMConfig = from_dict(LMConfig, run.config)
     vocabulary = Vocabulary.load(run.file(VOCABULARY))
     model = empty_model(run)
-    load_weights(model, checkpoint.load(run.file("best.ckpt"), "lm")["model"])
+    load_weights(model, checkpoint.load(run.file("last.ckpt" if last else "best.ckpt"), "lm")["model"])
     return model.eval(), vocabulary, config
 
 
@@ -136,7 +136,7 @@ def evaluate(run: Run, options: EvaluateConfig, console: Console) -> dict[str, A
     """Perplexity on a part of the data."""
     if options.threads:
         torch.set_num_threads(options.threads)
-    model, vocabulary, config = load(run)
+    model, vocabulary, config = load(run, options.last)
     corpus = read_corpus(run.data(options.data), config.min_count)
     if corpus.vocabulary.words != vocabulary.words:
         raise ValueError(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lrn.checks import at_least, choice, probability
+from lrn.checks import FILE, at_least, choice, probability
+from lrn.tasks.settings import TaskSettings
 from lrn.training import config as training
 from lrn.training.config import TrainConfig
 
@@ -29,7 +30,7 @@ class NERConfig(TrainConfig):
         sentences: built-in data only: sentences to make for training.
     """
 
-    vectors: str | None = None
+    vectors: str | None = field(default=None, metadata=FILE)
     all_vectors: bool = False
     word_width: int = 100
     char_width: int = 25
@@ -52,8 +53,6 @@ class NERConfig(TrainConfig):
             raise ValueError("sentences is for the built-in data only: with --data all of it is read")
 
 
-Config = NERConfig
-
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {"epochs": 6, "lr": 4e-3, "word_width": 50, "hidden": 50, "dense": 50, "drop_words": 0.3},
     "paper": {"epochs": 30, "lr": 1e-3},
@@ -66,7 +65,7 @@ class EvaluateConfig(training.EvaluateConfig):
 
 
 @dataclass
-class PredictConfig:
+class PredictConfig(training.PredictConfig):
     """Tag text: from standard input, or the files given.
 
     Args:
@@ -75,9 +74,22 @@ class PredictConfig:
         format: colour (in a terminal), conll or json.
     """
 
-    files: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list, metadata=FILE)
     split: bool = False
     format: str = "colour"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.format = choice("format", self.format, ("colour", "conll", "json"))
+
+
+SETTINGS = TaskSettings(
+    train=NERConfig,
+    presets=PRESETS,
+    evaluate=EvaluateConfig,
+    predict=PredictConfig,
+    files=(
+        ("eng.train", "eng.testa", "eng.testb"),  # as CoNLL-2003 was distributed
+        ("train.txt", "valid.txt", "test.txt"),
+    ),
+)
