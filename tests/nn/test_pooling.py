@@ -22,7 +22,8 @@ def pool():
 
 
 def problem():
-    return randn(len(LENGTHS), max(LENGTHS), WIDTH), randn(len(LENGTHS), WIDTH, seed=2), torch.tensor(LENGTHS)
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    return randn(len(LENGTHS), max(LENGTHS), WIDTH), randn(len(LENGTHS), WIDTH, seed=2), mask
 
 
 def plainly(pool, states, summary):
@@ -38,8 +39,8 @@ def plainly(pool, states, summary):
 
 
 def test_against_a_loop(pool):
-    states, summary, lengths = problem()
-    pooled, weights = pool(states, summary, lengths)
+    states, summary, mask = problem()
+    pooled, weights = pool(states, summary, mask)
     assert pooled.shape == (4, WIDTH)
     assert weights.shape == (4, 5)
     for row, length in enumerate(LENGTHS):
@@ -49,9 +50,9 @@ def test_against_a_loop(pool):
 
 
 def test_weights_are_shares_of_what_is_there(pool):
-    states, summary, lengths = problem()
-    weights = pool(states, summary, lengths)[1]
-    beyond = torch.arange(5) >= lengths[:, None]
+    states, summary, mask = problem()
+    weights = pool(states, summary, mask)[1]
+    beyond = ~mask
     torch.testing.assert_close(weights.sum(1), torch.ones(4, dtype=torch.float64), **EXACT)
     assert not weights[beyond].any()
     assert (weights[~beyond] > 0).all()
@@ -61,35 +62,34 @@ def test_weights_are_shares_of_what_is_there(pool):
 
 @pytest.mark.parametrize("padding", [1e4, -1e4, 1e30])
 def test_padding_does_not_matter(pool, padding):
-    states, summary, lengths = problem()
-    beyond = torch.arange(5) >= lengths[:, None]
+    states, summary, mask = problem()
+    beyond = ~mask
     other = states.masked_fill(beyond.unsqueeze(2), padding)
-    for ours, theirs in zip(pool(other, summary, lengths), pool(states, summary, lengths), strict=True):
+    for ours, theirs in zip(pool(other, summary, mask), pool(states, summary, mask), strict=True):
         assert torch.equal(ours, theirs)
 
 
 def test_more_padding_does_not_matter(pool):
-    states, summary, lengths = problem()
+    states, summary, mask = problem()
     longer = torch.cat([states, randn(4, 3, WIDTH, seed=5)], 1)
-    torch.testing.assert_close(pool(longer, summary, lengths)[0], pool(states, summary, lengths)[0], **EXACT)
+    more = torch.cat([mask, torch.zeros(4, 3, dtype=torch.bool)], 1)
+    torch.testing.assert_close(pool(longer, summary, more)[0], pool(states, summary, mask)[0], **EXACT)
 
 
 def test_the_summary_matters(pool):
-    states, summary, lengths = problem()
-    moved = pool(states, -summary, lengths)[0] - pool(states, summary, lengths)[0]
+    states, summary, mask = problem()
+    moved = pool(states, -summary, mask)[0] - pool(states, summary, mask)[0]
     assert moved[[0, 2, 3]].abs().amax(1).min() > 1e-3
 
 
 def test_dropout_in_training_only():
-    states, summary, lengths = problem()
+    states, summary, mask = problem()
     pool = AttentivePooling(WIDTH, HIDDEN, dropout=0.5).double()
     without = AttentivePooling(WIDTH, HIDDEN).double()
     without.load_state_dict(pool.state_dict())
     torch.manual_seed(1)
-    assert not torch.equal(pool(states, summary, lengths)[0], pool(states, summary, lengths)[0])
-    for ours, theirs in zip(
-        pool.eval()(states, summary, lengths), without(states, summary, lengths), strict=True
-    ):
+    assert not torch.equal(pool(states, summary, mask)[0], pool(states, summary, mask)[0])
+    for ours, theirs in zip(pool.eval()(states, summary, mask), without(states, summary, mask), strict=True):
         assert torch.equal(ours, theirs)
 
 
@@ -98,7 +98,9 @@ def test_the_summary_is_dropped_out_anew_at_every_step():
     pool = AttentivePooling(64, 8, dropout=0.5)
     torch.nn.init.zeros_(pool.state.weight)
     torch.manual_seed(1)
-    weights = pool(torch.ones(1, 6, 64), randn(1, 64, dtype=torch.float32), torch.tensor([6]))[1]
+    weights = pool(
+        torch.ones(1, 6, 64), randn(1, 64, dtype=torch.float32), torch.ones(1, 6, dtype=torch.bool)
+    )[1]
     assert weights.unique().numel() == 6
 
 
@@ -106,7 +108,7 @@ def test_what_is_pooled_is_what_was_dropped_out():
     """Twice the state or nothing, the same in the sum as in the scores."""
     pool = AttentivePooling(200, 4, dropout=0.5)
     torch.manual_seed(1)
-    pooled, _ = pool(torch.ones(1, 1, 200), torch.zeros(1, 200), torch.tensor([1]))
+    pooled, _ = pool(torch.ones(1, 1, 200), torch.zeros(1, 200), torch.ones(1, 1, dtype=torch.bool))
     assert sorted(pooled.unique().tolist()) == [0, 2]
 
 
@@ -117,14 +119,14 @@ def test_wrong_dropout(dropout):
 
 
 def test_gradient(pool):
-    states, summary, lengths = (tensor[:3] for tensor in problem())
-    beyond = torch.arange(5) >= lengths[:, None]
+    states, summary, mask = (tensor[:3] for tensor in problem())
+    beyond = ~mask
     states.requires_grad_()
     summary.requires_grad_()
-    pooled, weights = pool(states, summary, lengths)
+    pooled, weights = pool(states, summary, mask)
     (pooled.sin().sum() + (weights**2).sum()).backward()
     assert not states.grad[beyond].any()
     assert states.grad[~beyond].any(1).all()
     assert all(parameter.grad.any() for parameter in pool.parameters())
     short = (states[1:, :3].detach().requires_grad_(), summary[1:].detach().requires_grad_())
-    assert torch.autograd.gradcheck(lambda u, s: pool(u, s, lengths[1:]), short)
+    assert torch.autograd.gradcheck(lambda u, s: pool(u, s, mask[1:, :3]), short)

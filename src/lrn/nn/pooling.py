@@ -19,7 +19,8 @@ class AttentivePooling(nn.Module):
         hidden: of m.
 
     >>> pool = AttentivePooling(8, 4)
-    >>> pooled, weights = pool(torch.randn(2, 5, 8), torch.randn(2, 8), torch.tensor([5, 3]))
+    >>> mask = torch.arange(5) < torch.tensor([[5], [3]])
+    >>> pooled, weights = pool(torch.randn(2, 5, 8), torch.randn(2, 8), mask)
     >>> pooled.shape, weights[1, 3:]
     (torch.Size([2, 8]), tensor([0., 0.], grad_fn=<SliceBackward0>))
     """
@@ -31,13 +32,18 @@ class AttentivePooling(nn.Module):
         self.summary = nn.Linear(width, hidden)
         self.score = nn.Linear(hidden, 1, bias=False)
 
-    def forward(self, states: Tensor, summary: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """``[B, T, W]``, ``[B, W]`` and ``[B]`` to the pooled ``[B, W]`` and the weights ``[B, T]``."""
+    def forward(self, states: Tensor, summary: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The pooled states ``[B, W]`` and their weights ``[B, T]``.
+
+        Args:
+            states: ``[B, T, W]``.
+            summary: ``[B, W]``.
+            mask: ``[B, T]``, True where a state is.
+        """
         states = self.dropout(states)
         summary = summary.unsqueeze(1)
         if self.training and self.dropout.p:
             summary = self.dropout(summary.expand(states.shape))
         scores = self.score(torch.tanh(self.state(states) + self.summary(summary))).squeeze(-1)
-        beyond = torch.arange(states.shape[1], device=states.device) >= lengths.unsqueeze(1)
-        weights = scores.masked_fill(beyond, -torch.inf).softmax(-1)
+        weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
         return (weights.unsqueeze(1) @ states).squeeze(1), weights

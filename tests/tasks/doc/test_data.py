@@ -1,4 +1,4 @@
-"""Where documents come from, what becomes of their words, and which of them go together."""
+"""Where documents come from, and what becomes of their words."""
 
 from collections import Counter
 
@@ -11,10 +11,10 @@ from lrn.tasks.doc import data, generator
 from lrn.tasks.doc.config import DocConfig
 from lrn.tasks.doc.data import (
     LONGEST_WORD,
+    SPECIALS,
     UNKNOWN,
     Codes,
     Table,
-    batches,
     cut_lengths,
     encode,
     encode_texts,
@@ -25,7 +25,6 @@ from lrn.tasks.doc.data import (
     split,
 )
 from lrn.tasks.doc.documents import Builder
-from lrn.tasks.doc.model import SPECIALS
 
 LONG = "Donaudampfschifffahrtsgesellschaft"
 assert len(LONG) > LONGEST_WORD
@@ -249,14 +248,14 @@ def test_encode_is_packed_as_torch_packs(lengths, cues, table):
     for row, document in enumerate(documents):
         padded[row, : len(document)] = torch.tensor(document)
     packed = pack_padded_sequence(padded, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
-    assert torch.equal(batch.rows, torch.from_numpy(table.rows)[packed.data])
-    assert torch.equal(batch.batch_sizes, packed.batch_sizes)
+    assert torch.equal(batch.tokens.words, torch.from_numpy(table.rows)[packed.data])
+    assert torch.equal(batch.packing.batch_sizes, packed.batch_sizes)
     assert batch.lengths.tolist() == lengths
     assert batch.labels.tolist() == labels.tolist()
     # equally long ones may stand in any order, as long as it is the order they were packed in
-    assert batch.lengths[batch.longest_first].tolist() == sorted(lengths, reverse=True)
-    assert torch.equal(batch.longest_first, packed.sorted_indices)
-    spelt = batch.characters[batch.spellings]
+    assert batch.lengths[batch.packing.order].tolist() == sorted(lengths, reverse=True)
+    assert torch.equal(batch.packing.order, packed.sorted_indices)
+    spelt = batch.tokens.characters[batch.tokens.spellings]
     kept = torch.from_numpy(table.spellings.astype(np.int64))[packed.data]
     assert torch.equal(spelt, kept[:, : spelt.shape[1]])
     assert not kept[:, spelt.shape[1] :].any()
@@ -264,8 +263,8 @@ def test_encode_is_packed_as_torch_packs(lengths, cues, table):
 
 def test_a_word_that_comes_again_is_spelt_once(cues, table):
     batch = encode([cues.train.document(0), cues.train.document(0, 5)], table)
-    assert len(batch.characters) == len(set(cues.train.document(0).tolist()))
-    assert len(batch.rows) == len(cues.train.document(0)) + 5
+    assert len(batch.tokens.characters) == len(set(cues.train.document(0).tolist()))
+    assert len(batch.tokens.words) == len(cues.train.document(0)) + 5
     assert batch.labels.shape == (0,)
 
 
@@ -276,50 +275,21 @@ def test_there_is_a_place_behind_the_last_letter(letters, places):
     """The zeros there take part in the maximum, as they would if all 25 places were kept."""
     codes = Codes.of(built(("a",) * 4), [])
     batch = encode_texts([["b", "a" * letters]], codes)
-    assert batch.characters.shape == (2, places)
+    assert batch.tokens.characters.shape == (2, places)
     longer = encode_texts([["a", "a" * 60]], codes)
-    assert longer.characters.tolist() == [[3] + [0] * (LONGEST_WORD - 1), [3] * LONGEST_WORD]
+    assert longer.tokens.characters.tolist() == [[3] + [0] * (LONGEST_WORD - 1), [3] * LONGEST_WORD]
 
 
 def test_encode_texts():
     codes = Codes.of(built(("good", "bad"), ("good", "film")), ["good", "film"])
     batch = encode_texts([["film"], ["Good", "film", "good", "odd"]], codes)
-    assert batch.rows.tolist() == [3, 4, 4, 3, UNKNOWN]
+    assert batch.tokens.words.tolist() == [3, 4, 4, 3, UNKNOWN]
     assert batch.lengths.tolist() == [1, 4]
-    assert batch.longest_first.tolist() == [1, 0]
-    assert batch.batch_sizes.tolist() == [2, 1, 1, 1]
+    assert batch.packing.order.tolist() == [1, 0]
+    assert batch.packing.batch_sizes.tolist() == [2, 1, 1, 1]
 
 
 def test_cut_lengths():
     part = built(("a",), ("a",) * 5, ("a",) * 3).train
     assert cut_lengths(part, 3).tolist() == [1, 3, 3]
     assert cut_lengths(part, 0).tolist() == [1, 5, 3]
-
-
-def test_batches_cover_everything_once_and_are_of_like_length():
-    draw = np.random.default_rng(1)
-    lengths = draw.integers(1, 400, 1000)
-    numbers = np.sort(draw.permutation(1000)[:900])
-    cut = batches(numbers, lengths, 16, seed=1, epoch=0)
-    assert sorted(n for batch in cut for n in batch) == numbers.tolist()
-    assert sorted(map(len, cut)) == [4] + [16] * 56
-    spread = [np.ptp(lengths[batch]) for batch in cut]
-    assert np.mean(spread) < 20
-    assert max(spread) < 80
-    starts = [lengths[batch].max() for batch in cut]
-    assert starts not in (sorted(starts), sorted(starts, reverse=True))
-
-
-def test_batches_are_a_function_of_seed_and_epoch():
-    lengths = np.arange(1, 101)
-
-    def cut(**options):
-        return [batch.tolist() for batch in batches(np.arange(100), lengths % 9, 8, **options)]
-
-    assert cut(seed=1, epoch=0) == cut(seed=1, epoch=0)
-    assert cut(seed=1, epoch=0) != cut(seed=1, epoch=1)
-    assert cut(seed=1, epoch=0) != cut(seed=2, epoch=0)
-
-
-def test_no_batches_of_nothing():
-    assert batches(np.arange(0), np.arange(0), 8, seed=1, epoch=0) == []

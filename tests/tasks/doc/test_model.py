@@ -9,9 +9,9 @@ import torch
 from helpers import assert_same, randn
 
 from lrn.tasks.doc.config import PRESETS, DocConfig
-from lrn.tasks.doc.data import LONGEST_WORD, Codes, Table, encode, encode_texts
+from lrn.tasks.doc.data import LONGEST_WORD, SPECIALS, Codes, Table, encode, encode_texts
 from lrn.tasks.doc.documents import Builder
-from lrn.tasks.doc.model import SPECIALS, Classifier, count, smoothed_loss
+from lrn.tasks.doc.model import Classifier, count, smoothed_loss
 from lrn.tasks.doc.task import classify
 from lrn.units import UNITS
 
@@ -130,8 +130,8 @@ def test_the_summary_is_h_of_both_directions(unit, pooling, codes):
     (states,) = model.unit(model.embed(batch).unsqueeze(1))[0].unbind(1)
     summary = states[-1] if pooling == "last" else torch.cat([states[-1, :6], states[0, 6:]])
     if pooling == "attention":
-        lengths = torch.tensor([len(states)])
-        summary = model.pooling(states.unsqueeze(0), summary.unsqueeze(0), lengths)[0][0]
+        mask = torch.ones(1, len(states), dtype=torch.bool)
+        summary = model.pooling(states.unsqueeze(0), summary.unsqueeze(0), mask)[0][0]
     torch.testing.assert_close(model(batch)[0], model.output(summary), **EXACT)
 
 
@@ -182,10 +182,10 @@ def test_characters_get_half_of_the_dropout(codes):
         model.spelling.bias.zero_()
     batch = encode_texts([["a"]], codes)
     torch.manual_seed(1)
-    spelt = model.spell(batch.characters)
+    spelt = model.spell(batch.tokens.characters)
     assert sorted(spelt.unique().tolist()) == pytest.approx([0, 1 / 0.75])
     assert abs((spelt == 0).double().mean() - 0.25) < 5 * (0.25 * 0.75 / 400) ** 0.5
-    assert (model.eval().spell(batch.characters) == 1).all()
+    assert (model.eval().spell(batch.tokens.characters) == 1).all()
 
 
 # First weights, and how many ----------------------------------------------------------------------

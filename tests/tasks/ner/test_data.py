@@ -1,12 +1,13 @@
-"""Reading column files of every kind, numbering words, and cutting batches."""
+"""Reading column files of every kind, and numbering words."""
 
-import random
 from pathlib import Path
 
 import pytest
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from lrn.tasks.ner import generator
-from lrn.tasks.ner.data import Codes, Sentence, batches, encode, read_builtin, read_conll, read_folder
+from lrn.tasks.ner.data import Codes, Sentence, encode, read_builtin, read_conll, read_folder
 
 FOUR = """-DOCSTART- -X- -X- O
 
@@ -100,28 +101,33 @@ def test_codes_come_back(tmp_path):
 def test_encode():
     codes = Codes.of([Sentence(("Anna", "ran"), ("B-PER", "O"))])
     batch = encode([["Anna", "ran", "anna"], ["ran"]], codes, [["B-PER", "O", "O"], ["O"]])
-    assert batch.words.tolist() == [[1, 2, 1], [2, 0, 0]]
+    tokens = batch.tokens
+    assert tokens.words.tolist() == [[1, 2, 1], [2, 0, 0]]
     assert batch.lengths.tolist() == [3, 1]
     assert batch.mask.tolist() == [[True] * 3, [True, False, False]]
     assert batch.tags.tolist() == [[2, 1, 1], [1, 0, 0]]
     spelt = [
-        codes.characters.decode(row[:n]) for row, n in zip(batch.characters.tolist(), [4, 3, 4], strict=True)
+        codes.characters.decode(row[:n]) for row, n in zip(tokens.characters.tolist(), [4, 3, 4], strict=True)
     ]
     assert ["".join(word) for word in spelt][:2] == ["Anna", "ran"]
-    assert batch.spellings.tolist() == [[0, 1, 2], [1, 0, 0]]
+    assert tokens.character_packing.lengths.tolist() == [4, 3, 4]
+    assert tokens.spellings.tolist() == [[0, 1, 2], [1, 0, 0]]
     unknown = encode([["Zoe"]], codes)
-    assert unknown.words.tolist() == [[len(codes.words) - 1]]
+    assert unknown.tokens.words.tolist() == [[len(codes.words) - 1]]
 
 
-def test_batches_cover_everything_once_and_are_of_like_length():
-    draw = random.Random(1)
-    lengths = [draw.randint(1, 50) for _ in range(333)]
-    cut = batches(lengths, 16, seed=1, epoch=0)
-    assert sorted(n for batch in cut for n in batch) == list(range(333))
-    assert all(max(lengths[n] for n in b) - min(lengths[n] for n in b) <= 6 for b in cut)
-    assert batches(lengths, 16, seed=1, epoch=0) == cut
-    assert batches(lengths, 16, seed=1, epoch=1) != cut
-    assert batches(lengths, 16, seed=2, epoch=0) != cut
+@pytest.mark.parametrize("count", [1, 5, 40])
+def test_encode_packs_as_torch_packs(count):
+    """Equally long sentences too, and words: in which order they are added up changes the last digits."""
+    sentences = [s.words for s in read_builtin(count).train]
+    batch = encode(sentences, Codes.of(read_builtin(count).train))
+    for numbers, packing in (
+        (batch.tokens.words, batch.packing),
+        (batch.tokens.characters, batch.tokens.character_packing),
+    ):
+        expected = pack_padded_sequence(numbers, packing.lengths, batch_first=True, enforce_sorted=False)
+        for ours, theirs in zip(packing.pack(numbers), expected, strict=True):
+            assert torch.equal(ours, theirs)
 
 
 def test_generated_sentences():

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrn.files import decoded, read_json, write_json
-from lrn.tasks.doc.documents import ARRAYS, MOST_LABELS, PARTS, Batch, Documents, Writer, numbered
+from lrn.tasks.doc.documents import ARRAYS, MOST_LABELS, PARTS, Documents, Numbered, Writer, numbered
 from lrn.text.tokens import basic_tokens
 
 VERSION = 1  # to be raised when the same files would become other tokens or other arrays
@@ -241,7 +241,7 @@ def _follow_parent(line: Connection) -> None:
     os._exit(1)
 
 
-def _submit(pool: Executor, texts: list[str]) -> Future[Batch]:
+def _submit(pool: Executor, texts: list[str]) -> Future[Numbered]:
     try:
         return pool.submit(_tokenise, texts)
     except OSError as error:  # a pool that is breaking down may still try to start another process
@@ -250,13 +250,13 @@ def _submit(pool: Executor, texts: list[str]) -> Future[Batch]:
 
 def _in_order(
     batches: Iterable[Rows], pool: Executor | None, ahead: int
-) -> Iterator[tuple[str, bytes, Batch]]:
+) -> Iterator[tuple[str, bytes, Numbered]]:
     """Part, labels and tokens of each; with a pool, ``ahead`` of them are under way at a time."""
     if pool is None:
         for part, labels, texts in batches:
             yield part, labels, _tokenise(texts)
         return
-    waiting: deque[tuple[str, bytes, Future[Batch]]] = deque()
+    waiting: deque[tuple[str, bytes, Future[Numbered]]] = deque()
     for part, labels, texts in batches:
         waiting.append((part, labels, _submit(pool, texts)))
         if len(waiting) > ahead:
@@ -267,7 +267,7 @@ def _in_order(
         yield part, labels, future.result()
 
 
-def _tokenise(texts: list[str]) -> Batch:
+def _tokenise(texts: list[str]) -> Numbered:
     wanted = (text.replace('\\"', '"').replace("\\n", " ") for text in texts if not _hung_up.is_set())
     return numbered(basic_tokens(text) for text in wanted)
 

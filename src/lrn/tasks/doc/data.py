@@ -11,21 +11,22 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from lrn.checks import choice
 from lrn.tasks.doc import cache, generator
 from lrn.tasks.doc.config import BUILTIN, DocConfig
 from lrn.tasks.doc.documents import Builder, Documents, Part
-from lrn.tasks.doc.model import SPECIALS, Batch
+from lrn.text.batches import Batch, Packing, Tokens
 from lrn.text.builtin import docstrings, part_of
 from lrn.text.tokens import basic_tokens
 from lrn.text.vocabulary import Vocabulary
 
+SPECIALS = ("<pad>", "<unk>", "<eos>")  # words whose vectors are learnt even where all others are given
 UNKNOWN = 1  # place of <unk> among the special words
 LONGEST_WORD = 25  # characters
 CODES = ("words.json", "characters.json", "classes.json")  # in a run folder
 RARE = 3  # a character must be seen more often than that
-BUCKET = 50  # batches whose documents are sorted by length together
 
 Numbers = NDArray[np.int32]
 
@@ -142,30 +143,51 @@ class Table:
             spelt = codes.characters.encode(list(word[:LONGEST_WORD]))
             self.spellings[number, : len(spelt)] = spelt
 
+    def tokens(self, types: Numbers) -> Tokens:
+        """Tokens of these types, each different one of which is spelt once.
 
-def encode(documents: Sequence[Numbers], table: Table, labels: Sequence[int] | NDArray[Any] = ()) -> Batch:
+        Behind the last character of the longest word there is a place more: see :class:`SpellingPool`.
+        """
+        different, spellings = np.unique(types, return_inverse=True)
+        characters = self.spellings[different]  # [W, longest]
+        used = min(LONGEST_WORD, int((characters != 0).sum(1).max()) + 1)
+        return Tokens(
+            torch.from_numpy(self.rows[different][spellings]),
+            torch.from_numpy(spellings),
+            torch.from_numpy(characters[:, :used].astype(np.int64)),
+        )
+
+
+@dataclass(frozen=True)
+class DocumentBatch(Batch):
+    """B documents, N words in all, packed one step after the other."""
+
+    tokens: Tokens  # [N]
+    packing: Packing
+    labels: Tensor  # [B], or empty where none is known
+
+    @property
+    def lengths(self) -> Tensor:
+        """Words of each document, ``[B]``, on the host."""
+        return self.packing.lengths
+
+
+def encode(
+    documents: Sequence[Numbers], table: Table, labels: Sequence[int] | NDArray[Any] = ()
+) -> DocumentBatch:
     """A batch of these documents, none of them empty: each the types of its words, by number."""
-    lengths = np.array([len(document) for document in documents])
-    order = np.argsort(-lengths, kind="stable")
-    padded = np.full((lengths[order[0]], len(documents)), -1, np.int32)
-    for column, number in enumerate(order):
-        padded[: lengths[number], column] = documents[number]
-    there = padded >= 0
-    different, spellings = np.unique(padded[there], return_inverse=True)
-    characters = table.spellings[different]
-    used = min(LONGEST_WORD, int((characters != 0).sum(1).max()) + 1)  # the empty place counts: see spell
-    return Batch(
-        torch.from_numpy(table.rows[different][spellings]),
-        torch.from_numpy(spellings),
-        torch.from_numpy(characters[:, :used].astype(np.int64)),
-        torch.from_numpy(lengths),
-        torch.from_numpy(there.sum(1)),
-        torch.from_numpy(order),
+    packing = Packing.of([len(document) for document in documents])
+    types = np.zeros(packing.mask.shape, np.int32)  # [B, T]
+    for row, document in zip(types, documents, strict=True):
+        row[: len(document)] = document
+    return DocumentBatch(
+        table.tokens(types.reshape(-1)[packing.places.numpy()]),
+        packing,
         torch.from_numpy(np.asarray(labels, dtype=np.int64)),
     )
 
 
-def encode_texts(texts: Sequence[Sequence[str]], codes: Codes) -> Batch:
+def encode_texts(texts: Sequence[Sequence[str]], codes: Codes) -> DocumentBatch:
     """A batch of documents that are words, none of them empty."""
     types: dict[str, int] = {}
     documents = [
@@ -176,23 +198,3 @@ def encode_texts(texts: Sequence[Sequence[str]], codes: Codes) -> Batch:
 
 def cut_lengths(part: Part, longest: int) -> NDArray[np.int64]:
     return np.minimum(part.lengths, longest) if longest else part.lengths
-
-
-def batches(
-    numbers: NDArray[np.int64], lengths: NDArray[np.int64], size: int, *, seed: int, epoch: int
-) -> list[NDArray[np.int64]]:
-    """Which documents go together in an epoch: shuffled, then sorted by length within buckets, so that little
-    is padding; in random order.
-
-    >>> cut = batches(np.arange(5), np.array([9, 3, 9, 3, 1]), 2, seed=1, epoch=0)
-    >>> sorted(sorted(batch.tolist()) for batch in cut)
-    [[0, 2], [1, 3], [4]]
-    """
-    draw = np.random.default_rng([seed, epoch])
-    order = numbers[draw.permutation(len(numbers))]
-    cut = []
-    for start in range(0, len(order), BUCKET * size):
-        bucket = order[start : start + BUCKET * size]
-        bucket = bucket[np.argsort(-lengths[bucket], kind="stable")]
-        cut += [bucket[place : place + size] for place in range(0, len(bucket), size)]
-    return [cut[place] for place in draw.permutation(len(cut))]

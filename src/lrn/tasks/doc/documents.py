@@ -126,8 +126,8 @@ class _Numbers(dict[str, int]):
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Some documents, with types of their own; what a worker hands over."""
+class Numbered:
+    """Some documents as numbers of types of their own: what a worker process hands over."""
 
     types: str  # one a line
     tokens: NDArray[np.int32]
@@ -135,7 +135,7 @@ class Batch:
     digests: bytes  # 32 for each document: of its tokens, one a line
 
 
-def numbered(documents: Iterable[Sequence[str]]) -> Batch:
+def numbered(documents: Iterable[Sequence[str]]) -> Numbered:
     """Give each different token a number. A document without any gets ``<unk>``: none is empty.
 
     >>> batch = numbered([["to", "be", "or", "not", "to", "be"], []])
@@ -151,7 +151,7 @@ def numbered(documents: Iterable[Sequence[str]]) -> Batch:
         tokens.extend(map(numbers.__getitem__, document))
         lengths.append(len(document))
         digests.append(sha256("\n".join(document).encode()).digest())
-    return Batch(
+    return Numbered(
         "\n".join(numbers), np.array(tokens, np.int32), np.array(lengths, np.int64), b"".join(digests)
     )
 
@@ -174,7 +174,7 @@ class Writer:
             if name.endswith(".offsets"):
                 self.files[name].write(bytes(8))
 
-    def add(self, part: str, labels: bytes, batch: Batch) -> None:
+    def add(self, part: str, labels: bytes, batch: Numbered) -> None:
         size = self._sizes[part]
         globally = self._global_numbers(batch.types.split("\n"))
         self._counts[globally, PARTS.index(part)] += np.bincount(batch.tokens, minlength=len(globally))

@@ -16,10 +16,10 @@ from lrn.files import write_whole
 from lrn.names import UNITS
 from lrn.tasks.doc import generator
 from lrn.tasks.doc.config import PRESETS, DocConfig, EvaluateConfig, PredictConfig
-from lrn.tasks.doc.data import CODES, Codes, encode_texts, frequent_words, read_documents
+from lrn.tasks.doc.data import CODES, SPECIALS, Codes, encode_texts, frequent_words, read_documents
 from lrn.tasks.doc.documents import Documents
 from lrn.tasks.doc.memory import Remembered, cues_remembered, remember
-from lrn.tasks.doc.model import SPECIALS, Classifier, count
+from lrn.tasks.doc.model import Classifier, count
 from lrn.tasks.doc.task import DocTrainee, measure
 from lrn.text.lines import each_line
 from lrn.text.tokens import basic_tokens

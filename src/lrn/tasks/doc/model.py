@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from lrn.nn import AttentivePooling, FrozenWords, keep_at_first
 from lrn.tasks.doc.config import DocConfig
+from lrn.tasks.doc.data import SPECIALS, DocumentBatch
 from lrn.units import LRN, make_unit
 from lrn.units.unit import Unit
-
-SPECIALS = ("<pad>", "<unk>", "<eos>")  # rows that are learnt even where all other vectors are given
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Documents as tensors: N words in all, packed as PackedSequence packs them; W different words.
-
-    Each different word's characters are there once: what they say does not depend on where it stands.
-    """
-
-    rows: Tensor  # [N] of the table of word vectors
-    spellings: Tensor  # [N] which of the W different words it is
-    characters: Tensor  # [W, C] numbers of characters, 0 after the last
-    lengths: Tensor  # [B]
-    batch_sizes: Tensor  # documents that have a first, second, … word
-    longest_first: Tensor  # [B] the documents in that order
-    labels: Tensor  # [B]
 
 
 class Classifier(nn.Module):
@@ -72,26 +52,23 @@ class Classifier(nn.Module):
         if keep:
             keep_at_first(self.unit, keep)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: DocumentBatch) -> Tensor:
         """Scores ``[B, classes]``."""
-        back = torch.empty_like(batch.longest_first)
-        back[batch.longest_first] = torch.arange(len(back))
-        packed = PackedSequence(self.embed(batch), batch.batch_sizes, batch.longest_first, back)
-        states, state = self.unit(packed)
+        states, state = self.unit(batch.packing.packed(self.embed(batch)))
         h: Tensor = state[0] if isinstance(state, tuple) else state
         summary = torch.cat(list(h), -1)
         if self.pooling_kind == "attention":
-            padded, _ = pad_packed_sequence(states, batch_first=True)
-            summary, _ = self.pooling(padded, summary, batch.lengths)
+            padded = batch.packing.pad(states.data)
+            summary, _ = self.pooling(padded, summary, batch.packing.mask)
         scores: Tensor = self.output(summary)
         return scores
 
-    def embed(self, batch: Batch) -> Tensor:
+    def embed(self, batch: DocumentBatch) -> Tensor:
         """What the layer reads of every word, ``[N, width]``: its vector and what its characters say."""
-        rows = batch.rows
+        rows = batch.tokens.words
         if self.training and self.drop_words:  # the word becomes <pad>, whose vector is learnt
-            rows = rows.masked_fill(torch.rand(rows.shape) < self.drop_words, 0)
-        return torch.cat([self.words(rows), self.spell(batch.characters)[batch.spellings]], -1)
+            rows = rows.masked_fill(torch.rand(rows.shape, device=rows.device) < self.drop_words, 0)
+        return torch.cat([self.words(rows), self.spell(batch.tokens.characters)[batch.tokens.spellings]], -1)
 
     def spell(self, characters: Tensor) -> Tensor:
         """The largest of each number over a word's characters, through a linear map; ``[W, C]`` → ``[W, E]``.
@@ -104,7 +81,7 @@ class Classifier(nn.Module):
         return spelt
 
     @torch.no_grad()
-    def probabilities(self, batch: Batch) -> Tensor:
+    def probabilities(self, batch: DocumentBatch) -> Tensor:
         """Of the classes of each document, ``[B, classes]``."""
         shares: Tensor = self(batch).softmax(-1)
         return shares

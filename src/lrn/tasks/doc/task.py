@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lrn.tasks.doc.config import DocConfig
-from lrn.tasks.doc.data import Codes, Table, batches, cut_lengths, encode, split
+from lrn.tasks.doc.data import Codes, Table, cut_lengths, encode, split
 from lrn.tasks.doc.documents import Documents, Part
 from lrn.tasks.doc.model import Classifier, smoothed_loss
+from lrn.text.batches import in_buckets
 from lrn.training.trainee import Step, Trainee
 
 
@@ -41,7 +42,7 @@ class DocTrainee(Trainee):
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         config = self.config
-        return batches(self.train_numbers, self.lengths, config.batch_size, seed=config.seed, epoch=epoch)
+        return in_buckets(self.train_numbers, self.lengths, config.batch_size, seed=config.seed, epoch=epoch)
 
     def make_optimizer(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.model.parameters(), self.config.lr)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from lrn.files import text_lines
 from lrn.tasks.ner import generator
 from lrn.tasks.ner.schemes import check, entities, mark
+from lrn.text.batches import Batch, Packing, Tokens, padded
 from lrn.text.vocabulary import UNKNOWN, Vocabulary
 
 PARTS = ("train", "valid", "test")
@@ -158,60 +158,43 @@ class Codes:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Sentences of similar length as tensors; B sentences of at most T words, W different words.
+class SentenceBatch(Batch):
+    """B sentences of similar length, of at most T words."""
 
-    Each different word's characters are there once: what the characters make of a word does not depend on
-    where it stands.
-    """
+    tokens: Tokens  # [B, T]
+    packing: Packing
+    tags: Tensor  # [B, T] numbers of tags, 0 where none is known
 
-    words: Tensor  # [B, T] numbers of words
-    lengths: Tensor  # [B]
-    spellings: Tensor  # [B, T] which of the W different words it is
-    characters: Tensor  # [W, C] numbers of characters
-    character_lengths: Tensor  # [W]
-    tags: Tensor  # [B, T]
+    @property
+    def lengths(self) -> Tensor:
+        """Words of each sentence, ``[B]``, on the host."""
+        return self.packing.lengths
 
     @property
     def mask(self) -> Tensor:
-        return torch.arange(self.words.shape[1]) < self.lengths.unsqueeze(1)
+        """True where a word is, ``[B, T]``."""
+        return self.packing.mask
 
 
-def encode(sentences: Sequence[Sequence[str]], codes: Codes, tags: Sequence[Sequence[str]] = ()) -> Batch:
+def encode(
+    sentences: Sequence[Sequence[str]], codes: Codes, tags: Sequence[Sequence[str]] = ()
+) -> SentenceBatch:
     """A batch of these sentences, none of them empty."""
     lengths = [len(words) for words in sentences]
     different: dict[str, int] = {}
-    places = [[different.setdefault(word, len(different)) for word in words] for words in sentences]
+    spellings = [[different.setdefault(word, len(different)) for word in words] for words in sentences]
     numbers = [codes.words.encode([word.lower() for word in words]) for words in sentences]
     characters = [codes.characters.encode(list(word)) for word in different]
     tag_numbers = [codes.tags.encode(row) for row in tags] or [[0] * length for length in lengths]
-    return Batch(
-        _padded(numbers),
-        torch.tensor(lengths),
-        _padded(places),
-        _padded(characters),
-        torch.tensor([len(word) for word in characters]),
-        _padded(tag_numbers),
+    return SentenceBatch(
+        Tokens(
+            padded(numbers), padded(spellings), padded(characters), _packing([len(row) for row in characters])
+        ),
+        _packing(lengths),
+        padded(tag_numbers),
     )
 
 
-def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
-    width = max(map(len, rows))
-    padded = np.zeros((len(rows), width), dtype=np.int64)
-    for number, row in enumerate(rows):
-        padded[number, : len(row)] = row
-    return torch.from_numpy(padded)
-
-
-def batches(lengths: Sequence[int], size: int, *, seed: int, epoch: int) -> list[list[int]]:
-    """Which sentences go together in an epoch: of like length, so that little is padding; in random order.
-
-    >>> sorted(sorted(batch) for batch in batches([3, 9, 3, 9], 2, seed=1, epoch=0))
-    [[0, 2], [1, 3]]
-    """
-    generator = np.random.default_rng([seed, epoch])
-    noise = generator.random(len(lengths))
-    order = sorted(range(len(lengths)), key=lambda n: (lengths[n], noise[n]))
-    cut = [order[start : start + size] for start in range(0, len(order), size)]
-    generator.shuffle(cut)
-    return cut
+def _packing(lengths: Sequence[int]) -> Packing:
+    """Equally long ones in the order in which torch's pack_padded_sequence would put them."""
+    return Packing.of(lengths, torch.tensor(lengths).sort(descending=True).indices.numpy())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lrn.nn import CRF, glorot_fused
 from lrn.tasks.ner.config import NERConfig
-from lrn.tasks.ner.data import Batch, Codes
+from lrn.tasks.ner.data import Codes, SentenceBatch
 from lrn.tasks.ner.schemes import allowed_transitions
 from lrn.units import make_unit
 from lrn.units.unit import Unit
@@ -47,38 +46,34 @@ class Tagger(nn.Module):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
-    def emissions(self, batch: Batch) -> Tensor:
+    def emissions(self, batch: SentenceBatch) -> Tensor:
         """Scores of every word's tags, ``[B, T, tags]``."""
-        numbers = batch.words
+        numbers = batch.tokens.words
         if self.training and self.drop_words:  # so that the vector of unknown words is learnt
             unknown = len(self.codes.words) - 1
-            dropped = torch.rand(numbers.shape) < self.drop_words
+            dropped = torch.rand(numbers.shape, device=numbers.device) < self.drop_words
             numbers = numbers.masked_fill(dropped & (numbers != 0), unknown)
-        words = torch.cat([self.words(numbers), self.spell(batch)[batch.spellings]], -1)
-        packed = pack_padded_sequence(
-            self.dropout(words), batch.lengths, batch_first=True, enforce_sorted=False
-        )
-        context, _ = self.context(packed)
-        context, _ = pad_packed_sequence(context, batch_first=True)
+        words = torch.cat([self.words(numbers), self.spell(batch)[batch.tokens.spellings]], -1)
+        packed, _ = self.context(batch.packing.pack(self.dropout(words)))
+        context = batch.packing.pad(packed.data)
         scores: Tensor = self.emission(torch.tanh(self.dense(context)))
         return scores
 
-    def spell(self, batch: Batch) -> Tensor:
+    def spell(self, batch: SentenceBatch) -> Tensor:
         """What the characters say of each different word: both directions' last states, ``[W, 2·H]``."""
-        packed = pack_padded_sequence(
-            self.characters(batch.characters), batch.character_lengths, batch_first=True, enforce_sorted=False
-        )
-        _, state = self.spelling(packed)
+        packing = batch.tokens.character_packing
+        assert packing is not None
+        _, state = self.spelling(packing.pack(self.characters(batch.tokens.characters)))
         h = state[0] if isinstance(state, tuple) else state
         return torch.cat([h[0], h[1]], -1)
 
-    def loss(self, batch: Batch) -> Tensor:
+    def loss(self, batch: SentenceBatch) -> Tensor:
         """Mean over sentences of the negative log-likelihood a word."""
         likelihood = self.crf.log_likelihood(self.emissions(batch), batch.tags, batch.mask)
-        return -(likelihood / batch.lengths).mean()
+        return -(likelihood / batch.mask.sum(1)).mean()
 
     @torch.no_grad()
-    def tag(self, batch: Batch) -> list[list[str]]:
+    def tag(self, batch: SentenceBatch) -> list[list[str]]:
         """The best tags of each sentence."""
         best = self.crf.decode(self.emissions(batch), batch.mask).tolist()
         lengths = batch.lengths.tolist()

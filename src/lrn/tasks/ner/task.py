@@ -7,9 +7,10 @@ from typing import Any
 import torch
 
 from lrn.tasks.ner.config import NERConfig
-from lrn.tasks.ner.data import Batch, Codes, Dataset, Sentence, batches, encode
+from lrn.tasks.ner.data import Codes, Dataset, Sentence, encode
 from lrn.tasks.ner.model import Tagger
 from lrn.tasks.ner.score import Score, score
+from lrn.text.batches import by_length
 from lrn.training.trainee import Step, Trainee
 
 
@@ -33,7 +34,7 @@ class NERTrainee(Trainee):
         return self.tagger
 
     def plan(self, epoch: int) -> list[list[int]]:
-        return batches(self.lengths, self.config.batch_size, seed=self.config.seed, epoch=epoch)
+        return by_length(self.lengths, self.config.batch_size, seed=self.config.seed, epoch=epoch)
 
     def make_optimizer(self) -> torch.optim.Optimizer:
         # fused: the table of word vectors is large, and all of its moments decay at every step
@@ -65,7 +66,7 @@ def tag_all(model: Tagger, sentences: list[Sentence], size: int = 64) -> list[li
     model.eval()
     for start in range(0, len(order), size):
         part = order[start : start + size]
-        batch: Batch = encode([sentences[n].words for n in part], model.codes)
+        batch = encode([sentences[n].words for n in part], model.codes)
         for number, row in zip(part, model.tag(batch), strict=True):
             tags[number] = row
     model.train(training)
