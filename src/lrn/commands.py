@@ -232,7 +232,7 @@ def params(names: list[str]) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from lrn.report.paper import PARAMETERS
+    from lrn.tasks import paper
 
     console = Console()
     for name in names:
@@ -241,7 +241,7 @@ def params(names: list[str]) -> int:
         table.add_column("parameters", justify="right")
         table.add_column("paper", justify="right")
         for preset, unit, exact in jobs.parameters():
-            table.add_row(preset, unit, f"{exact:,}", PARAMETERS[name].get(preset, {}).get(unit, ""))
+            table.add_row(preset, unit, f"{exact:,}", paper.parameters(name, preset).get(unit, ""))
         console.print(table)
         console.print(jobs.PARAMETERS_NOTE, highlight=False)
     return 0

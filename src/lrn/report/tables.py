@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from lrn.files import write_text
-from lrn.report.paper import DOC_ERROR, LM_PERPLEXITY, LM_WORDS, NER_F1, NER_SENTENCES
+from lrn.tasks import paper as figures
 
 
 def rows(results: dict[str, Any]) -> list[list[str]]:
@@ -52,17 +52,11 @@ def best(results: dict[str, Any]) -> dict[str, list[str]]:
 def paper(results: dict[str, Any]) -> dict[str, str]:
     """What the paper prints for this task in this preset on this data, if it does."""
     preset, data = results["config"].get("preset", ""), results["data"]
-    if results["task"] == "lm" and data.get("tokens", {}).get("train") == LM_WORDS.get(preset, 0):
-        figures = LM_PERPLEXITY[preset.removeprefix("paper-")]
-        return {unit: f"{values[0]:.2f}" for unit, values in figures.items()}
-    if preset != "paper":
-        return {}
-    if results["task"] == "ner" and data["train"]["sentences"] == NER_SENTENCES:
-        return {unit: f"{value:.2f}" for unit, value in NER_F1.items()}
-    if results["task"] == "doc":
-        printed = DOC_ERROR.get((len(data["classes"]), data["train"]["documents"]), {})
-        return {unit: f"{error:.2f}" for unit, (error, _) in printed.items()}
-    return {}
+    if results["task"] == "lm":
+        return figures.perplexity(preset, data.get("tokens", {}).get("train"))
+    if results["task"] == "ner":
+        return figures.f1(preset, data["train"]["sentences"])
+    return figures.error(preset, len(data["classes"]), data["train"]["documents"])
 
 
 def title(results: dict[str, Any]) -> str:

@@ -1,0 +1,108 @@
+"""The figures that Zhang & Sennrich (ACL 2019) print: the one table of them, and what a task asks it.
+
+A task's figures are given only for the paper's preset on the paper's own data, which its size tells from any
+other; everywhere else a function gives an empty table. Needs no torch.
+"""
+
+from __future__ import annotations
+
+# Parameters by task, preset and unit. WikiText-2's are not printed; for named entities without word vectors.
+_PARAMETERS: dict[str, dict[str, dict[str, str]]] = {
+    "lm": {"paper-ptb": {"lstm": "22M", "gru": "17M", "atr": "9M", "sru": "13M", "lrn": "11M"}},
+    "doc": {"paper": {"lstm": "227K", "gru": "176K", "atr": "74K", "sru": "194K", "lrn": "151K"}},
+    "ner": {"paper": {"lstm": "245K", "gru": "192K", "atr": "87K", "sru": "161K", "lrn": "129K"}},
+}
+
+# Language models' test perplexity by preset and unit: as trained, after finetuning, with dynamic evaluation.
+_PERPLEXITY: dict[str, dict[str, tuple[float, ...]]] = {
+    "paper-ptb": {
+        "lstm": (63.78, 62.12, 53.11),
+        "gru": (69.09, 67.61, 60.21),
+        "atr": (66.24, 65.86, 58.29),
+        "sru": (69.64, 65.29, 60.97),
+        "lrn": (61.26, 61.00, 54.45),
+        "glrn": (92.49,),
+        "elrn": (169.81,),
+    },
+    "paper-wt2": {
+        "lstm": (69.78, 68.68, 44.60),
+        "gru": (73.37, 73.05, 49.77),
+        "atr": (75.36, 73.35, 48.65),
+        "sru": (85.15, 84.97, 57.97),
+        "lrn": (69.91, 68.86, 46.97),
+    },
+}
+
+# Training words of the paper's data by preset, which tell it from other texts.
+_WORDS = {"paper-ptb": 929_589, "paper-wt2": 2_088_628}
+
+# Named entity recognition: F1 on CoNLL-2003's test set.
+_SENTENCES = 14_041  # for training
+_F1 = {"lstm": 89.61, "gru": 89.35, "atr": 88.46, "sru": 88.89, "lrn": 88.56}
+
+# Document classification: test error in percent, seconds a batch on a GTX 1080 Ti; by the number of classes
+# and of training documents, which tell the sets apart.
+_ERROR: dict[tuple[int, int], dict[str, tuple[float, float]]] = {
+    (2, 3_600_000): {  # AmaPolar
+        "lstm": (4.37, 0.947),
+        "gru": (4.39, 0.948),
+        "atr": (4.78, 0.867),
+        "sru": (4.95, 0.919),
+        "lrn": (4.98, 0.731),
+    },
+    (10, 1_400_000): {  # Yahoo
+        "lstm": (24.62, 1.332),
+        "gru": (24.68, 1.242),
+        "atr": (25.33, 1.117),
+        "sru": (24.78, 1.394),
+        "lrn": (25.07, 1.038),
+    },
+    (5, 3_000_000): {  # AmaFull
+        "lstm": (37.22, 1.003),
+        "gru": (37.20, 0.982),
+        "atr": (38.54, 0.836),
+        "sru": (38.23, 0.907),
+        "lrn": (38.42, 0.788),
+    },
+    (2, 560_000): {  # YelpPolar
+        "lstm": (3.58, 1.362),
+        "gru": (3.47, 1.230),
+        "atr": (4.00, 1.124),
+        "sru": (3.99, 1.310),
+        "lrn": (3.98, 1.022),
+    },
+}
+
+
+def parameters(task: str, preset: str) -> dict[str, str]:
+    """The paper's parameter counts by unit, as it prints them.
+
+    >>> parameters("doc", "paper")["lrn"]
+    '151K'
+    """
+    return dict(_PARAMETERS.get(task, {}).get(preset, {}))
+
+
+def perplexity(preset: str, words: int) -> dict[str, str]:
+    """The paper's test perplexities by unit, as trained, for a preset and so many words of training text.
+
+    >>> perplexity("paper-ptb", 929_589)["lrn"], perplexity("paper-ptb", 299_198)
+    ('61.26', {})
+    """
+    if preset not in _WORDS or words != _WORDS[preset]:
+        return {}
+    return {unit: f"{trained:.2f}" for unit, (trained, *_) in _PERPLEXITY[preset].items()}
+
+
+def f1(preset: str, sentences: int) -> dict[str, str]:
+    """The paper's F1 on CoNLL-2003 by unit, for a preset and so many training sentences."""
+    if preset != "paper" or sentences != _SENTENCES:
+        return {}
+    return {unit: f"{value:.2f}" for unit, value in _F1.items()}
+
+
+def error(preset: str, classes: int, documents: int) -> dict[str, str]:
+    """The paper's test errors in percent by unit, for a preset and a set of so many classes and documents."""
+    if preset != "paper":
+        return {}
+    return {unit: f"{percent:.2f}" for unit, (percent, _) in _ERROR.get((classes, documents), {}).items()}
