@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from report.cases import results
 
 from lrn import cli, compare
+from lrn.report.results import Comparison, Timing
 
 TINY = (
     "--embedding 8 --hidden 12 --last 8 --layers 2 --batch_size 4 --bptt 10 --delta 4 --epochs 2 --threads 1"
@@ -30,7 +32,7 @@ def out(folder, tmp_path_factory):
 
 
 def timed(units):
-    return {unit: {"median": 0.01, "low": 0.01, "high": 0.01, "rounds": 7} for unit in units}
+    return {unit: Timing(0.01, 0.01, 0.01, 7) for unit in units}
 
 
 def run(folder, out, *words, units="lstm,lrn"):
@@ -41,13 +43,21 @@ def run(folder, out, *words, units="lstm,lrn"):
 
 @pytest.mark.slow
 def test_results_are_those_of_the_runs(out):
-    results = json.loads((out / "results.json").read_text())
-    assert list(results["units"]) == ["lstm", "lrn"]
-    for unit, row in results["units"].items():
+    results = Comparison.read(out / "results.json")
+    assert list(results.units) == ["lstm", "lrn"]
+    for unit, row in results.units.items():
         metrics = json.loads((out / "runs" / f"{unit}-1" / "metrics.json").read_text())
-        assert row["figures"] == [metrics["test_perplexity"]]
-        assert row["parameters"] == metrics["parameters"]
-        assert [epoch for epoch, _ in row["curves"][0]] == [1, 2]
+        assert row.scores == (metrics["test_perplexity"],)
+        assert row.parameters == metrics["parameters"]
+        assert [epoch for epoch, _ in row.curves[0]] == [1, 2]
+    about = json.loads((out / "runs" / "lstm-1" / "about.json").read_text())
+    assert results.data == about["data"]
+    assert results.printed == {}
+    assert (results.metric, results.lower_is_better, results.curve) == (
+        "test_perplexity",
+        True,
+        "valid_perplexity",
+    )
     for name in ("report.html", "table.md", "table.tex"):
         assert (out / name).read_text().count("lstm") > 0
 
@@ -75,7 +85,7 @@ def test_times_are_measured_on_the_same_batches(folder):
         data=str(folder), embedding=8, hidden=12, last=8, layers=2, batch_size=4, bptt=10, delta=4, threads=1
     )
     times = compare.time_units("lm", config, ["lrn", "lstm"], seconds=0.1)
-    assert all(taken["median"] > 0 for taken in times.values())
+    assert all(taken.median > 0 for taken in times.values())
 
 
 @pytest.mark.parametrize(
@@ -113,7 +123,7 @@ def test_a_training_of_one_step_is_timed_too():
 
     config = NERConfig(sentences=5, epochs=1, hidden=4, dense=4, word_width=4, threads=1)
     times = compare.time_units("ner", config, ["lrn"], seconds=0.05)
-    assert times["lrn"]["median"] > 0
+    assert times["lrn"].median > 0
 
 
 def test_classifiers_come_with_a_picture_of_their_memory(tmp_path, monkeypatch):
@@ -121,13 +131,67 @@ def test_classifiers_come_with_a_picture_of_their_memory(tmp_path, monkeypatch):
     small = "--documents 100 --word_width 8 --char_width 4 --hidden 8 --epochs 1 --max_steps 4 --threads 1"
     out = tmp_path / "comparison"
     assert cli.main(["compare", "doc", "--units", "lrn", "--out", str(out), *small.split()]) == 0
-    results = json.loads((out / "results.json").read_text())
-    if "memory" in results:  # unless after so little training no document is classified rightly
-        assert "curve-0" in results["memory"]["svg"]
+    memory = Comparison.read(out / "results.json").memory
+    if memory:  # unless after so little training no document is classified rightly
+        assert "curve-0" in memory.svg
         assert "What LRN remembers" in (out / "report.html").read_text()
 
 
-def test_a_training_that_came_to_nothing_has_no_deviation():
-    assert compare._deviation([1.0, 3.0]) == pytest.approx(2**0.5)
-    assert compare._deviation([1.0]) is None
-    assert compare._deviation([1.0, float("inf")]) is None
+@pytest.mark.parametrize(
+    ("task", "preset", "data", "expected"),
+    [
+        ("lm", "paper-ptb", {"tokens": {"train": 929_589}}, "61.26"),
+        ("lm", "small", {"tokens": {"train": 929_589}}, None),
+        ("ner", "paper", {"train": {"sentences": 14_041}}, "88.56"),
+        ("doc", "paper", {"classes": ["1", "2"], "train": {"documents": 560_000}}, "3.98"),
+        ("doc", "quick", {"classes": ["1", "2"], "train": {"documents": 560_000}}, None),
+    ],
+)
+def test_the_task_knows_what_the_paper_prints(task, preset, data, expected):
+    assert compare._task(task).printed({"preset": preset}, data).get("lrn") == expected
+
+
+def finished(folder, metrics='{"parameters": 7, "test_f1": 80.5}', log="epoch,valid_f1\n1,70.5\n1,\n2,80\n"):
+    """A run as far as a comparison reads it."""
+    folder.mkdir(parents=True)
+    (folder / "metrics.json").write_text(metrics)
+    (folder / "log.csv").write_text(log)
+    return folder
+
+
+def test_a_unit_is_what_its_runs_came_to(tmp_path):
+    folders = [
+        finished(tmp_path / "1"),
+        finished(tmp_path / "2", '{"parameters": 7}'),
+        finished(tmp_path / "3", '{"parameters": 7, "test_f1": 90}'),
+    ]
+    found = compare._unit(compare._task("ner"), folders, timed(["lrn"])["lrn"])
+    assert (found.parameters, found.scores) == (7, (80.5, 90))
+    assert found.curves == (((1, 70.5), (2, 80.0)),) * 3
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ({"metrics": '{"parameters": 7}'}, "has no test_f1: nothing to compare"),
+        ({"metrics": '{"test_f1": 80.5}'}, "metrics.json is damaged, or another file: parameters is missing"),
+        ({"metrics": "[]"}, "metrics.json is damaged, or another file: it must be an object"),
+        ({"log": "epoch,valid_f1\none,70\n"}, "log.csv is damaged: invalid literal"),
+    ],
+)
+def test_damaged_runs(damage, said, tmp_path):
+    folder = finished(tmp_path / "lrn-1", **damage)
+    with pytest.raises(ValueError, match=rf"^{tmp_path}.*{said}"):
+        compare._unit(compare._task("ner"), [folder], timed(["lrn"])["lrn"])
+
+
+def test_times_are_measured_once(tmp_path):
+    path = tmp_path / "results.json"
+    assert compare._known_times(path, ["lstm", "lrn"]) == {}
+    results().write(path)
+    assert compare._known_times(path, ["lstm", "lrn"]) == results().times
+    with pytest.raises(ValueError, match="other units"):
+        compare._known_times(path, ["lrn"])
+    path.write_text("{}")
+    with pytest.raises(ValueError, match=r"results\.json is damaged, or another file"):
+        compare._known_times(path, ["lstm", "lrn"])

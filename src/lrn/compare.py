@@ -7,16 +7,16 @@ all units, taking turns in one process, on the same batches.
 
 from __future__ import annotations
 
+import csv
 import importlib.util
-import math
 import os
-import statistics
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, replace
-from itertools import islice
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,17 @@ from rich.table import Table
 from lrn import tasks
 from lrn.bench.timing import alternate
 from lrn.checks import choice
-from lrn.files import read_json, write_json
+from lrn.files import write_json
 from lrn.names import UNITS
-from lrn.report import page, tables
-from lrn.report.memory import Picture, inline
+from lrn.report import page, records, tables
+from lrn.report.memory import Picture, Remembered, inline
+from lrn.report.results import Comparison, Curve, Drawing, Facts, Timing, UnitResult
+from lrn.tasks import paper
 from lrn.training.config import TrainConfig
 from lrn.training.run import Run, command, versions
 
 SECONDS = 30.0  # for timing
+RESULTS = "results.json"
 
 
 def compare(task: str, config: TrainConfig, units: list[str], seeds: list[int], out: Path) -> int:
@@ -45,13 +48,12 @@ def compare(task: str, config: TrainConfig, units: list[str], seeds: list[int], 
     if not _train_all(task, config, plan, out, console):
         console.print(f"stopped; the same command goes on where it was ({out})", highlight=False)
         return 130
-    results = _results(task, config, units, seeds, out)
-    if "times" not in results:
+    times = _known_times(out / RESULTS, units)
+    if not times:
         console.print("measuring the time of training steps, taking turns …")
-        results["times"] = time_units(task, config, units)
-        write_json(out / "times.json", results["times"])
-    results |= _memory(task, units, seeds, out)
-    write_json(out / "results.json", results)
+        times = time_units(task, config, units)
+    results = _comparison(_task(task), config, times, seeds, out)
+    results.write(out / RESULTS)
     tables.write(results, out)
     page.write(results, out / "report.html")
     console.print(tables.terminal(results))
@@ -61,10 +63,10 @@ def compare(task: str, config: TrainConfig, units: list[str], seeds: list[int], 
 
 def _claim(out: Path, task: str, config: TrainConfig, units: list[str], seeds: list[int]) -> None:
     """Make the folder, or see that it is that of this very comparison."""
-    wanted = {"task": task, "units": units, "seeds": seeds, "config": _settings(config)}
+    wanted: Facts = {"task": task, "units": units, "seeds": seeds, "config": _settings(config)}
     path = out / "compare.json"
     if path.exists() and not config.overwrite:
-        found = read_json(path)
+        found = records.read(dict[str, object], path)
         differing = [name for name in wanted if found.get(name) != wanted[name]]
         if differing:
             raise ValueError(
@@ -75,23 +77,63 @@ def _claim(out: Path, task: str, config: TrainConfig, units: list[str], seeds: l
     if out.exists() and any(out.iterdir()):
         if not path.exists():
             raise ValueError(f"{out} exists and is not a comparison; choose another --out")
-        import shutil
-
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
     write_json(path, wanted)
 
 
-def _settings(config: TrainConfig) -> dict[str, Any]:
+def _settings(config: TrainConfig) -> Facts:
     """What all runs share."""
-    shared = asdict(config)
-    for name in ("unit", "seed", "out", "overwrite"):
-        shared.pop(name)
-    return shared
+    own = ("unit", "seed", "out", "overwrite")
+    return {name: value for name, value in asdict(config).items() if name not in own}
 
 
 def _folder(out: Path, unit: str, seed: int) -> Path:
     return out / "runs" / f"{unit}-{seed}"
+
+
+# The task ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a comparison asks a task for."""
+
+    name: str
+    metric: str  # in metrics.json
+    lower_is_better: bool
+    curve: str  # in log.csv
+
+    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+        """The paper's score by unit for this preset on this data; empty where it has none."""
+        preset = config["preset"]
+        if self.name == "lm":
+            return paper.perplexity(preset, data["tokens"]["train"])
+        if self.name == "ner":
+            return paper.f1(preset, data["train"]["sentences"])
+        return paper.error(preset, len(data["classes"]), data["train"]["documents"])
+
+    def remembered_example(self, run: Run) -> Remembered | None:
+        """What the model remembers of a document, if the task is a classifier and has one to show."""
+        example = getattr(tasks.jobs(self.name), "remembered_example", lambda run: None)
+        found: Remembered | None = example(run)
+        return found
+
+
+def _task(name: str) -> _Task:
+    jobs = tasks.jobs(name)
+    return _Task(name, jobs.METRIC, jobs.LOWER_IS_BETTER, jobs.CURVE)
+
+
+def _training_step(task: str, config: TrainConfig) -> Callable[[], object]:
+    """A call that takes a training step, on a few batches in turn."""
+    trainee, _ = tasks.jobs(task).prepare(config)
+    take = trainee.alone()
+    # not the first, which begins an epoch, unless there is no other
+    work = cycle(list(islice(trainee.steps(), 1, 9)) or list(islice(trainee.steps(), 1)))
+    trainee.train()
+    trainee.progress.epoch_seconds.append(0.0)
+    return lambda: take(next(work))
 
 
 # Training ---------------------------------------------------------------------------------------
@@ -101,7 +143,7 @@ def _train_all(
     task: str, config: TrainConfig, plan: list[tuple[str, int]], out: Path, console: Console
 ) -> bool:
     """Train what is not finished; False if the user stopped it."""
-    said = dict.fromkeys(plan, "waiting")
+    said, metric = dict.fromkeys(plan, "waiting"), _task(task).metric
     start = time.perf_counter()
     with Live(_table(said, 0, start), console=console, refresh_per_second=2, transient=True) as live:
         for done, run in enumerate(plan):
@@ -120,9 +162,8 @@ def _train_all(
                     return False
                 if code:
                     raise ValueError(f"training {run[0]} (seed {run[1]}) failed: {said[run]}")
-            metrics = read_json(folder / "metrics.json")
-            figure = metrics.get(tasks.jobs(task).METRIC)
-            said[run] = f"done: {figure:.2f}" if figure is not None else "done"
+            score = _metrics(folder, metric).score
+            said[run] = f"done: {score:.2f}" if score is not None else "done"
             live.update(_table(said, done + 1, start))
     return True
 
@@ -164,88 +205,98 @@ def _table(said: dict[tuple[str, int], str], done: int, start: float) -> Table:
 # Measuring --------------------------------------------------------------------------------------
 
 
-def time_units(task: str, config: TrainConfig, units: list[str], seconds: float = SECONDS) -> dict[str, Any]:
-    """Seconds of a training step of each unit, on the same few batches, taking turns."""
+def time_units(
+    task: str, config: TrainConfig, units: list[str], seconds: float = SECONDS
+) -> dict[str, Timing]:
+    """The time of a training step of each unit, on the same few batches, taking turns."""
     import torch
 
     if config.threads:
         torch.set_num_threads(config.threads)
-    jobs = tasks.jobs(task)
-    calls = {}
-    for unit in units:
-        trainee, _ = jobs.prepare(replace(config, unit=unit))
-        step = trainee.alone()
-        # not the first, which begins an epoch, unless there is no other
-        work = list(islice(trainee.steps(), 1, 9)) or list(islice(trainee.steps(), 1))
-        turns = iter(range(1 << 62))
-        trainee.train()
-
-        def call(step: Any = step, work: Any = work, turns: Any = turns) -> None:
-            step(work[next(turns) % len(work)])
-
-        trainee.progress.epoch_seconds.append(0.0)
-        calls[unit] = call
-    return {unit: taken.to_json() for unit, taken in alternate(calls, seconds).items()}
+    calls = {unit: _training_step(task, replace(config, unit=unit)) for unit in units}
+    return alternate(calls, seconds)
 
 
-def _results(task: str, config: TrainConfig, units: list[str], seeds: list[int], out: Path) -> dict[str, Any]:
-    """Everything that tables and report show, as plain data."""
-    jobs = tasks.jobs(task)
-    rows = {}
-    for unit in units:
-        metrics = [read_json(_folder(out, unit, seed) / "metrics.json") for seed in seeds]
-        figures = [m[jobs.METRIC] for m in metrics if jobs.METRIC in m]
-        if not figures:
-            raise ValueError(f"the runs of {unit} have no {jobs.METRIC}: nothing to compare")
-        rows[unit] = {
-            "parameters": metrics[0]["parameters"],
-            "figures": figures,
-            "mean": statistics.fmean(figures),
-            "deviation": _deviation(figures),
-            "curves": [_curve(_folder(out, unit, seed) / "log.csv", jobs.CURVE) for seed in seeds],
-        }
-    results = {
-        "task": task,
-        "metric": jobs.METRIC,
-        "lower_is_better": jobs.LOWER_IS_BETTER,
-        "curve": jobs.CURVE,
-        "units": rows,
-        "seeds": seeds,
-        "config": _settings(config),
-        "data": read_json(_folder(out, units[0], seeds[0]) / "about.json").get("data", {}),
-        "versions": versions(),
-        "command": command(),
-    }
-    if (out / "times.json").exists():
-        results["times"] = read_json(out / "times.json")
-    return results
-
-
-def _deviation(figures: list[float]) -> float | None:
-    """None where there is none: of one figure, or if a training came to nothing finite."""
-    if len(figures) < 2 or not all(map(math.isfinite, figures)):
-        return None
-    return statistics.stdev(figures)
-
-
-def _memory(task: str, units: list[str], seeds: list[int], out: Path) -> dict[str, Any]:
-    """For classifiers: the picture of what LRN remembers of a document, if it can be drawn."""
-    example = getattr(tasks.jobs(task), "remembered_example", None)
-    if example is None or "lrn" not in units or importlib.util.find_spec("matplotlib") is None:
+def _known_times(path: Path, units: list[str]) -> dict[str, Timing]:
+    """The times that this comparison has measured already; empty if it has not."""
+    if not path.exists():
         return {}
-    found = example(Run.open(_folder(out, "lrn", seeds[0])))
-    if found is None:
-        return {}
-    picture = Picture.of(found)
-    return {"memory": {"caption": f"A test document, {picture.title}.", "svg": inline(picture)}}
+    times = Comparison.read(path).times
+    if list(times) != units:
+        raise ValueError(f"{path} is of other units ({', '.join(times)}); delete it to measure again")
+    return times
 
 
-def _curve(path: Path, name: str) -> list[tuple[int, float]]:
-    """Epoch and figure, for every epoch."""
-    import csv
+def _comparison(
+    task: _Task, config: TrainConfig, times: dict[str, Timing], seeds: list[int], out: Path
+) -> Comparison:
+    """What the runs in the folder have come to, and the units' times."""
+    path = _folder(out, next(iter(times)), seeds[0]) / "about.json"
+    about = records.read(dict[str, object], path)
+    data = records.from_json(dict[str, object], about.get("data", {}), path)
+    settings = _settings(config)
+    return Comparison(
+        task=task.name,
+        metric=task.metric,
+        lower_is_better=task.lower_is_better,
+        curve=task.curve,
+        units={
+            unit: _unit(task, [_folder(out, unit, n) for n in seeds], time) for unit, time in times.items()
+        },
+        seeds=tuple(seeds),
+        printed=task.printed(settings, data),
+        config=settings,
+        data=data,
+        versions=versions(),
+        command=command(),
+        memory=_memory(task, _folder(out, "lrn", seeds[0])),
+    )
 
+
+def _unit(task: _Task, folders: list[Path], time: Timing) -> UnitResult:
+    """The runs of a unit, one for every seed."""
+    metrics = [_metrics(folder, task.metric) for folder in folders]
+    scores = tuple(found.score for found in metrics if found.score is not None)
+    if not scores:
+        raise ValueError(f"{folders[0]} has no {task.metric}: nothing to compare")
+    curves = tuple(_curve(folder / "log.csv", task.curve) for folder in folders)
+    return UnitResult(metrics[0].parameters, scores, curves, time)
+
+
+@dataclass(frozen=True)
+class _Metrics:
+    """What counts of a run's metrics.json; no score if nothing was tested."""
+
+    parameters: int
+    score: float | None
+
+
+def _metrics(folder: Path, metric: str) -> _Metrics:
+    path = folder / "metrics.json"
+    found = records.read(dict[str, object], path)
+    return records.from_json(_Metrics, found | {"score": found.get(metric)}, path)
+
+
+def _curve(path: Path, name: str) -> Curve:
+    """Epoch and value, for every epoch."""
     with path.open(newline="") as file:
-        return [(int(row["epoch"]), float(row[name])) for row in csv.DictReader(file) if row.get(name)]
+        try:
+            return tuple(
+                (int(row["epoch"]), float(row[name])) for row in csv.DictReader(file) if row.get(name)
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
+
+
+def _memory(task: _Task, folder: Path) -> Drawing | None:
+    """The picture of what LRN remembers of a document, for a task that has one, if it can be drawn."""
+    if not folder.exists() or importlib.util.find_spec("matplotlib") is None:
+        return None
+    found = task.remembered_example(Run.open(folder))
+    if found is None:
+        return None
+    picture = Picture.of(found)
+    return Drawing(f"A test document, {picture.title}.", inline(picture))
 
 
 def units_of(text: str) -> list[str]:

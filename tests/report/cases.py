@@ -1,9 +1,9 @@
 """A comparison's results, made up: a small one with round numbers, and one like those that people get."""
 
 import math
-import statistics
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
+from lrn.report.results import Comparison, Drawing, Timing, UnitResult
 from lrn.tasks.lm.config import PRESETS, LMConfig
 
 # Units with their parameters, perplexity after training and at what seconds a step; some nearly the same.
@@ -16,9 +16,9 @@ SIX = {
     "olrn": (1_261_600, 119.02, 0.0241),
 }
 
-MEMORY = {
-    "caption": "What is left of each word as the sentence goes on; darker is more.",
-    "svg": '<svg viewBox="0 0 900 330" role="img">'
+MEMORY = Drawing(
+    "What is left of each word as the sentence goes on; darker is more.",
+    '<svg viewBox="0 0 900 330" role="img">'
     + "".join(
         f'<rect x="{90 + 32 * t}" y="{10 + 24 * k}" width="30" height="22" fill="#d55e00" '
         f'opacity="{0.8 ** (t - k):.2f}"/>'
@@ -27,37 +27,38 @@ MEMORY = {
     )
     + "".join(f'<text x="80" y="{26 + 24 * k}" text-anchor="end">word {k}</text>' for k in range(12))
     + "</svg>",
-}
+)
 
 
 def results(names=("lstm", "lrn"), seeds=(1, 2), **more):
-    rows = {
-        unit: {
-            "parameters": 1000 * (n + 1) + 234,
-            "figures": [100.0 + n, 102.0 + n],
-            "mean": 101.0 + n,
-            "deviation": 1.41 if len(seeds) > 1 else None,
-            "curves": [[[1, 150.0 + n], [2, 120.0 + n]] for _ in seeds],
-        }
+    units = {
+        unit: UnitResult(
+            parameters=1000 * (n + 1) + 234,
+            scores=(100.0 + n, 102.0 + n)[: len(seeds)],
+            curves=tuple(((1, 150.0 + n), (2, 120.0 + n)) for _ in seeds),
+            time=Timing(0.01 / (n + 1), 0.009, 0.02, 9),
+        )
         for n, unit in enumerate(names)
     }
-    return {
-        "task": "lm",
-        "metric": "test_perplexity",
-        "lower_is_better": True,
-        "curve": "valid_perplexity",
-        "units": rows,
-        "seeds": list(seeds),
-        "config": {"preset": "quick", "lr": 0.004},
-        "data": {"source": "built-in", "note": "<b>&"},
-        "versions": {"python": "3.11"},
-        "command": "lrn compare lm",
-        "times": {
-            unit: {"median": 0.01 / (n + 1), "low": 0.009, "high": 0.02, "rounds": 9}
-            for n, unit in enumerate(names)
-        },
-        **more,
-    }
+    found = Comparison(
+        task="lm",
+        metric="test_perplexity",
+        lower_is_better=True,
+        curve="valid_perplexity",
+        units=units,
+        seeds=tuple(seeds),
+        printed={},
+        config={"preset": "quick", "lr": 0.004},
+        data={"source": "built-in", "note": "<b>&"},
+        versions={"python": "3.11"},
+        command="lrn compare lm",
+    )
+    return replace(found, **more)
+
+
+def with_unit(found, unit, **more):
+    """The same with other values for a unit."""
+    return replace(found, units=found.units | {unit: replace(found.units[unit], **more)})
 
 
 def realistic(epochs=10, seeds=(1, 2), **more):
@@ -68,8 +69,8 @@ def realistic(epochs=10, seeds=(1, 2), **more):
     for name in ("unit", "seed", "out", "overwrite"):
         config.pop(name)
     return results(
-        units={unit: _row(n, *SIX[unit][:2], epochs, seeds) for n, unit in enumerate(SIX)},
-        seeds=list(seeds),
+        units={unit: _row(n, *SIX[unit], epochs, seeds) for n, unit in enumerate(SIX)},
+        seeds=tuple(seeds),
         config=config,
         data={
             "source": "/home/someone/data/ptb",
@@ -88,26 +89,16 @@ def realistic(epochs=10, seeds=(1, 2), **more):
         },
         command="lrn compare lm --preset small --epochs 10 --seeds 1,2 --units lstm,gru,sru,atr,lrn,olrn "
         "--data /home/someone/data/ptb --out comparisons/lm-small-ptb",
-        times={
-            unit: {"median": time, "low": time * 0.97, "high": time * 1.06, "rounds": 87}
-            for unit, (*_, time) in SIX.items()
-        },
         **more,
     )
 
 
-def _row(n, parameters, perplexity, epochs, seeds):
-    figures = [perplexity * (1 + 0.006 * (place - (len(seeds) - 1) / 2)) for place in range(len(seeds))]
-    return {
-        "parameters": parameters,
-        "figures": figures,
-        "mean": statistics.fmean(figures),
-        "deviation": statistics.stdev(figures) if len(figures) > 1 else None,
-        "curves": [
-            [
-                [e, figure * 1.05 + (400 - 30 * n) * math.exp(-e / (1.8 + seed / 3))]
-                for e in range(1, epochs + 1)
-            ]
-            for seed, figure in enumerate(figures)
-        ],
-    }
+def _row(n, parameters, perplexity, time, epochs, seeds):
+    scores = [perplexity * (1 + 0.006 * (place - (len(seeds) - 1) / 2)) for place in range(len(seeds))]
+    curves = tuple(
+        tuple(
+            (e, score * 1.05 + (400 - 30 * n) * math.exp(-e / (1.8 + seed / 3))) for e in range(1, epochs + 1)
+        )
+        for seed, score in enumerate(scores)
+    )
+    return UnitResult(parameters, tuple(scores), curves, Timing(time, time * 0.97, time * 1.06, 87))

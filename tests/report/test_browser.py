@@ -46,22 +46,22 @@ def shown(opened, results, tmp_path):
 
 def test_it_is_drawn(shown, results):
     sizes = shown.ask(SIZES)
-    assert len(sizes) == (5 if "memory" in results else 4)
+    assert len(sizes) == (5 if results.memory else 4)
     assert all(width > 300 and height > 150 for width, height in sizes)
-    assert shown.ask("document.title") == f"lrn compare: {tables.title(results)}"
+    assert shown.ask("document.title") == f"lrn compare: {results.title}"
 
 
 def test_its_numbers_are_those_of_the_results(shown, results):
     rows = shown.ask('[...document.querySelectorAll("tr")].map((r) => [...r.cells].map((c) => c.innerText))')
     assert rows == tables.rows(results)
-    assert json.loads(shown.ask('document.getElementById("results").textContent')) == results
+    assert json.loads(shown.ask('document.getElementById("results").textContent')) == results.to_json()
     tips = shown.ask('[...document.querySelectorAll("figure title")].map((t) => t.textContent)')
-    for unit, row in results["units"].items():
-        time = {name: value * 1e3 for name, value in results["times"][unit].items()}
-        assert f"{unit}: {row['parameters'] / 1e6:.2f}M parameters" in tips
-        assert f"{unit}: {time['median']:.1f} ms / batch, {time['low']:.4g} to {time['high']:.4g}" in tips
-        assert f"{unit}: {time['median']:.4g} ms / batch, {row['mean']:.2f} test perplexity" in tips
-        last = sum(curve[-1][1] for curve in row["curves"]) / len(row["curves"])
+    for unit, row in results.units.items():
+        median, low, high = (1e3 * time for time in (row.time.median, row.time.low, row.time.high))
+        assert f"{unit}: {row.parameters / 1e6:.2f}M parameters" in tips
+        assert f"{unit}: {median:.1f} ms / batch, {low:.4g} to {high:.4g}" in tips
+        assert f"{unit}: {median:.4g} ms / batch, {row.mean:.2f} test perplexity" in tips
+        last = sum(curve[-1][1] for curve in row.curves) / len(row.curves)
         assert f"{unit}, epoch 10: {last:.2f}" in tips
 
 
@@ -77,7 +77,7 @@ def test_bars_are_as_long_as_their_numbers(shown, results):
         '[...document.querySelectorAll(".charts figure:nth-child(2) rect")]'
         ".map((bar) => bar.getBoundingClientRect().height)"
     )
-    times = [results["times"][unit]["median"] for unit in results["units"]]
+    times = [row.time.median for row in results.units.values()]
     assert [length / lengths[0] for length in lengths] == pytest.approx(
         [time / times[0] for time in times], abs=0.01
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 from rich.console import Console
@@ -15,9 +17,11 @@ from rich.progress import Progress
 import lrn
 from lrn.bench import show, tables
 from lrn.bench.peers import PEERS, available
-from lrn.files import make_folder, write_json
+from lrn.bench.results import Bench, Machine
+from lrn.files import make_folder
 
-MODES = ("training", "inference")
+Row = TypeVar("Row")
+Job = tuple[str, Callable[[], None]]  # what it is called, and a call that measures it
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Settings:
     out: Path = Path("bench")
 
 
-def run(settings: Settings | None = None) -> dict[str, Any]:
+def run(settings: Settings | None = None) -> Bench:
     """Measure, print, and write ``bench.json`` and ``bench.png`` into ``settings.out``."""
     settings = settings or Settings()
     console = Console()
@@ -37,30 +41,16 @@ def run(settings: Settings | None = None) -> dict[str, Any]:
     names, notes = available(list(PEERS))
     for note in notes:
         console.print(note, markup=False)
-    shapes = settings.shapes or tables.SHAPES
-    result: dict[str, Any] = {"machine": machine(), "notes": notes, "seed": tables.SEED}
-    jobs: list[tuple[str, str, Any]] = [
-        (mode, tables.label(shape), (tables.layer, names, shape, mode, settings.seconds))
-        for mode in MODES
-        for shape in shapes
-    ]
+    result = Bench(machine(), tables.SEED, tuple(notes))
+    jobs = list(_layers(result, names, settings))
     if not settings.shapes:
-        half = settings.seconds / 2
-        jobs += [
-            ("streaming", "1,1,256", (tables.streaming, 256, half)),
-            ("packed", "128 sentences, H=300", (tables.packed, settings.seconds)),
-            ("threads", "32,128,300", (tables.threads, (32, 128, 300), half)),
-            ("threads", "400,32,64", (tables.threads, (400, 32, 64), half)),
-            ("long", "B=4, H=128", (tables.long_sequences, settings.seconds)),
-            ("saved", "H=128", (tables.saved_numbers,)),
-            ("import", "seconds", (tables.import_seconds,)),
-        ]
+        jobs += _further(result, settings.seconds)
     with Progress(console=console) as progress:
         task = progress.add_task("measuring", total=len(jobs))
-        for table, row, (measure, *args) in jobs:
-            progress.update(task, description=f"{table} {row}")
-            result.setdefault(table, {})[row] = measure(*args)
-            write_json(settings.out / "bench.json", result)
+        for name, measure in jobs:
+            progress.update(task, description=name)
+            measure()
+            result.write(settings.out / "bench.json")
             progress.advance(task)
     show.print_tables(result, console)
     picture = show.draw(result, settings.out / "bench.png")
@@ -69,19 +59,46 @@ def run(settings: Settings | None = None) -> dict[str, Any]:
     return result
 
 
-def machine() -> dict[str, Any]:
+def _layers(result: Bench, names: list[str], settings: Settings) -> Iterator[Job]:
+    """Every peer on every shape."""
+    for mode, rows in (("training", result.training), ("inference", result.inference)):
+        for shape in settings.shapes or tables.SHAPES:
+            measure = partial(tables.layer, names, shape, mode, settings.seconds)
+            yield _job(mode, rows, tables.label(shape), measure)
+
+
+def _further(result: Bench, seconds: float) -> Iterator[Job]:
+    """What else there is to know of LRN."""
+    yield _job("streaming", result.streaming, "1,1,256", lambda: tables.streaming(256, seconds / 2))
+    yield _job("packed", result.packed, "128 sentences, H=300", lambda: tables.packed(seconds))
+    for shape in ((32, 128, 300), (400, 32, 64)):
+        measure = partial(tables.threads, shape, seconds / 2)
+        yield _job("threads", result.threads, tables.label(shape), measure)
+    yield _job("long", result.long, "B=4, H=128", lambda: tables.long_sequences(seconds))
+    yield _job("saved", result.saved, "H=128", tables.saved_numbers)
+    yield "import", lambda: setattr(result, "import_seconds", tables.import_seconds())
+
+
+def _job(table: str, rows: dict[str, Row], name: str, measure: Callable[[], Row]) -> Job:
+    def fill() -> None:
+        rows[name] = measure()
+
+    return f"{table} {name}", fill
+
+
+def machine() -> Machine:
     """Where the figures come from."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
         names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
         model = names[0].split(":", 1)[1].strip() if names else model
-    return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "lrn": lrn.__version__,
-        "engines": list(lrn.engines()),
-    }
+    return Machine(
+        processor=model,
+        cores=os.cpu_count() or 1,
+        threads=torch.get_num_threads(),
+        python=platform.python_version(),
+        torch=torch.__version__,
+        lrn=lrn.__version__,
+        engines=tuple(lrn.engines()),
+    )

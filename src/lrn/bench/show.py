@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from lrn.bench.peers import FLOOR, LOOP, SRU_PACKAGE
+from lrn.bench.results import Bench, Times
 
 # A colour-blind safe set (Okabe and Ito's), LRN's own first.
 COLOURS = {
@@ -26,63 +26,53 @@ COLOURS = {
 }
 
 
-def ratios(row: dict[str, Any]) -> dict[str, float]:
+def ratios(row: Times) -> dict[str, float]:
     """Time relative to LRN's, of every peer in a row."""
-    return {name: t["median"] / row["lrn"]["median"] for name, t in row.items()}
+    return {name: time.median / row["lrn"].median for name, time in row.items()}
 
 
 def geometric_mean(values: Iterable[float]) -> float:
+    """The mean of factors: what doubles and what halves cancel out."""
     logs = [math.log(value) for value in values]
     return math.exp(sum(logs) / len(logs))
 
 
-def print_tables(result: dict[str, Any], console: Console) -> None:
-    for mode in ("training", "inference"):
-        if mode in result:
-            console.print(_layer_table(mode, result[mode]))
-    if "streaming" in result:
-        row = result["streaming"]["1,1,256"]
-        table = Table("step", "microseconds", "x LRN", title="streaming: one step, B=1, H=256, no gradient")
-        for name, ratio in ratios(row).items():
-            table.add_row(name, f"{row[name]['median'] * 1e6:.1f}", f"{ratio:.2f}")
-        console.print(table)
-    if "packed" in result:
-        for row in result["packed"].values():
-            share = row["real_tokens"] / row["padded_tokens"]
-            time = row["packed"]["median"] / row["padded"]["median"]
-            console.print(
-                f"packed: {row['real_tokens']:,} real of {row['padded_tokens']:,} padded tokens "
-                f"({share:.3f}); time packed/padded {time:.3f}, which is {time / share:.2f}x its share"
-            )
-    if "threads" in result:
-        table = Table("shape", "threads", "lrn ms", "nn.LSTM ms", title="threads: training step")
-        for shape, counts in result["threads"].items():
-            for count, row in counts.items():
-                table.add_row(shape, count, *(f"{row[n]['median'] * 1e3:.2f}" for n in ("lrn", "nn.LSTM")))
-        console.print(table)
-    if "long" in result:
+def print_tables(result: Bench, console: Console) -> None:
+    """Print whatever was measured."""
+    for mode, rows in (("training", result.training), ("inference", result.inference)):
+        if rows:
+            console.print(_layer_table(mode, rows))
+    for times in result.streaming.values():
+        console.print(_streaming_table(times))
+    for packed in result.packed.values():
+        console.print(
+            f"packed: {packed.real_tokens:,} real of {packed.padded_tokens:,} padded tokens "
+            f"({packed.share:.3f}); time packed/padded {packed.ratio:.3f}, "
+            f"which is {packed.ratio / packed.share:.2f}x its share"
+        )
+    if result.threads:
+        console.print(_threads_table(result.threads))
+    for lengths in result.long.values():
         table = Table("T", "ns per token", "bytes per token", title="long sequences: training, B=4, H=128")
-        for steps, row in next(iter(result["long"].values())).items():
-            table.add_row(steps, f"{row['time_per_token'] * 1e9:.0f}", f"{row['bytes_per_token']:.0f}")
+        for steps, row in lengths.items():
+            table.add_row(steps, f"{row.time_per_token * 1e9:.0f}", f"{row.bytes_per_token:.0f}")
         console.print(table)
-    if "saved" in result:
+    for saved in result.saved.values():
         table = Table("layer", "numbers", "in units of H", title="kept for backward, per token, H=128")
-        for name, numbers in next(iter(result["saved"].values())).items():
+        for name, numbers in saved.items():
             table.add_row(name, f"{numbers:.0f}", f"{numbers / 128:.2f}")
         console.print(table)
-    if "import" in result:
-        seconds = result["import"]["seconds"]
-        console.print(f"import torch {seconds['torch']:.2f} s, import lrn {seconds['lrn']:.2f} s more")
+    if result.import_seconds:
+        taken = result.import_seconds
+        console.print(f"import torch {taken.torch:.2f} s, import lrn {taken.lrn:.2f} s more")
 
 
-def _layer_table(mode: str, rows: dict[str, Any]) -> Table:
+def _layer_table(mode: str, rows: dict[str, Times]) -> Table:
     names = list(next(iter(rows.values())))
     table = Table("T,B,H", "lrn ms", *names[1:], title=f"{mode}: time relative to LRN")
     for shape, row in rows.items():
         ratio = ratios(row)
-        table.add_row(
-            shape, f"{row['lrn']['median'] * 1e3:.2f}", *(f"{ratio[name]:.2f}" for name in names[1:])
-        )
+        table.add_row(shape, f"{row['lrn'].median * 1e3:.2f}", *(f"{ratio[name]:.2f}" for name in names[1:]))
     if len(rows) > 1:
         means = [geometric_mean(ratios(row)[name] for row in rows.values()) for name in names[1:]]
         table.add_section()
@@ -90,7 +80,22 @@ def _layer_table(mode: str, rows: dict[str, Any]) -> Table:
     return table
 
 
-def draw(result: dict[str, Any], path: Path) -> Path | None:
+def _streaming_table(times: Times) -> Table:
+    table = Table("step", "microseconds", "x LRN", title="streaming: one step, B=1, H=256, no gradient")
+    for name, ratio in ratios(times).items():
+        table.add_row(name, f"{times[name].median * 1e6:.1f}", f"{ratio:.2f}")
+    return table
+
+
+def _threads_table(shapes: dict[str, dict[str, Times]]) -> Table:
+    table = Table("shape", "threads", "lrn ms", "nn.LSTM ms", title="threads: training step")
+    for shape, counts in shapes.items():
+        for count, row in counts.items():
+            table.add_row(shape, count, *(f"{row[name].median * 1e3:.2f}" for name in ("lrn", "nn.LSTM")))
+    return table
+
+
+def draw(result: Bench, path: Path) -> Path | None:
     """Bars: a training step's time relative to LRN, per shape. Nothing without matplotlib."""
     try:
         import matplotlib
@@ -100,7 +105,7 @@ def draw(result: dict[str, Any], path: Path) -> Path | None:
     from matplotlib import pyplot
     from matplotlib.ticker import FuncFormatter
 
-    rows = result["training"]
+    rows = result.training
     names = [name for name in COLOURS if name in next(iter(rows.values()))]
     figure, axes = pyplot.subplots(figsize=(max(5.0, 1.5 * len(rows)), 4.6), layout="constrained")
     width = 0.84 / len(names)
@@ -117,10 +122,10 @@ def draw(result: dict[str, Any], path: Path) -> Path | None:
     axes.set_xticks(range(len(rows)), [f"T={t} B={b}\nH={h}" for t, b, h in (s.split(",") for s in rows)])
     axes.set_ylabel("time of a training step, LRN = 1")
     axes.spines[["top", "right"]].set_visible(False)
-    where = result["machine"]
+    where = result.machine
     axes.set_title(
-        f"One layer, forward and backward, float32 · {where['processor']}, {where['threads']} threads, "
-        f"torch {where['torch']}",
+        f"One layer, forward and backward, float32 · {where.processor}, {where.threads} threads, "
+        f"torch {where.torch}",
         fontsize=10,
     )
     axes.legend(ncols=5, loc="upper left", fontsize=8, frameon=False, bbox_to_anchor=(0, -0.14))

@@ -1,4 +1,4 @@
-"""What is measured: one function a table, each returning plain data for JSON."""
+"""What is measured: one function for each table or row of ``results.Bench``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 import lrn
-from lrn.bench.peers import PEERS
+from lrn.bench.peers import LOOP, PEERS
+from lrn.bench.results import ImportSeconds, Length, Packed, Times
 from lrn.bench.timing import alternate
 
 Shape = tuple[int, int, int]  # T, B, H
@@ -33,23 +34,25 @@ SEED = 1
 
 
 def label(shape: Shape) -> str:
+    """A shape as it is written in tables: ``T,B,H``."""
     return ",".join(map(str, shape))
 
 
-def _training(module: nn.Module, x: Any, gradient: Tensor) -> Callable[[], object]:
+def _training(module: nn.Module, x: Tensor | PackedSequence, gradient: Tensor) -> Callable[[], object]:
     def step() -> None:
         for parameter in module.parameters():
             parameter.grad = None
-        x_leaf.grad = None
-        output = module(x)
-        output = output.data if hasattr(output, "batch_sizes") else output
-        output.backward(gradient)
+        _tensor(x).grad = None
+        _tensor(module(x)).backward(gradient)
 
-    x_leaf = x.data if hasattr(x, "batch_sizes") else x
     return step
 
 
-def _inference(module: nn.Module, x: Any) -> Callable[[], object]:
+def _tensor(values: Tensor | PackedSequence) -> Tensor:
+    return values.data if isinstance(values, PackedSequence) else values
+
+
+def _inference(module: nn.Module, x: Tensor) -> Callable[[], object]:
     def run() -> None:
         with torch.no_grad():
             module(x)
@@ -57,7 +60,7 @@ def _inference(module: nn.Module, x: Any) -> Callable[[], object]:
     return run
 
 
-def layer(names: list[str], shape: Shape, mode: str, seconds: float) -> dict[str, Any]:
+def layer(names: list[str], shape: Shape, mode: str, seconds: float) -> Times:
     """One layer, input size = hidden size, float32: every peer on the same input."""
     steps, batch, width = shape
     torch.manual_seed(SEED)
@@ -71,31 +74,32 @@ def layer(names: list[str], shape: Shape, mode: str, seconds: float) -> dict[str
             with torch.no_grad():
                 gradient = torch.randn_like(module(x))
             calls[name] = _training(module, x, gradient)
-    return {name: t.to_json() for name, t in alternate(calls, seconds).items()}
+    return alternate(calls, seconds)
 
 
-def streaming(width: int, seconds: float) -> dict[str, Any]:
+def streaming(width: int, seconds: float) -> Times:
     """One step at B = 1, no gradient, the state handed on."""
     torch.manual_seed(SEED)
     unit, x = lrn.LRN(width, width), torch.randn(1, width)
-    sequence = x.unsqueeze(0)
-    state: dict[str, Any] = {"lrn": None, "nn.LSTM": None, "nn.GRU": None}
-    modules = {"nn.LSTM": nn.LSTM(width, width), "nn.GRU": nn.GRU(width, width)}
+    lstm, gru, sequence = nn.LSTM(width, width), nn.GRU(width, width), x.unsqueeze(0)
+    calls = {
+        "lrn": _stream(lambda state: unit.step(x, state)),
+        "nn.LSTM": _stream(lambda state: lstm(sequence, state)),
+        "nn.GRU": _stream(lambda state: gru(sequence, state)),
+    }
+    return alternate(calls, seconds, most=2000, repeat=20)
 
-    def stream() -> None:
+
+def _stream(step: Callable[[Any], tuple[Tensor, Any]]) -> Callable[[], object]:
+    """A call that takes the next step, from the state that the last one left."""
+    state: Any = None
+
+    def call() -> None:
+        nonlocal state
         with torch.no_grad():
-            _, state["lrn"] = unit.step(x, state["lrn"])
+            _, state = step(state)
 
-    def peer(name: str) -> Callable[[], object]:
-        def step() -> None:
-            with torch.no_grad():
-                _, state[name] = modules[name](sequence, state[name])
-
-        return step
-
-    calls = {"lrn": stream, **{name: peer(name) for name in modules}}
-    times = alternate(calls, seconds, most=2000, repeat=20)
-    return {name: t.to_json() for name, t in times.items()}
+    return call
 
 
 def snli_lengths(batch: int) -> Tensor:
@@ -108,7 +112,7 @@ def snli_lengths(batch: int) -> Tensor:
     return lengths.round().long().clamp(5, 60)
 
 
-def packed(seconds: float, batch: int = 128, width: int = 300) -> dict[str, Any]:
+def packed(seconds: float, batch: int = 128, width: int = 300) -> Packed:
     """A packed batch against the same batch padded: training steps of LRN."""
     lengths = snli_lengths(batch).sort(descending=True).values
     steps = int(lengths[0])
@@ -126,13 +130,10 @@ def packed(seconds: float, batch: int = 128, width: int = 300) -> dict[str, Any]
         "packed": _training(first, sequence, torch.randn(leaf.shape[0], width)),
         "padded": _training(first, padded.requires_grad_(), torch.randn(steps, batch, width)),
     }
-    times = alternate(calls, seconds)
-    return {
-        **{name: t.to_json() for name, t in times.items()},
-        "real_tokens": int(lengths.sum()),
-        "padded_tokens": steps * batch,
-        "mean_length": float(lengths.float().mean()),
-    }
+    real, mean = int(lengths.sum()), float(lengths.float().mean())
+    return Packed(
+        **alternate(calls, seconds), real_tokens=real, padded_tokens=steps * batch, mean_length=mean
+    )
 
 
 @contextmanager
@@ -145,7 +146,7 @@ def _threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def threads(shape: Shape, seconds: float) -> dict[str, Any]:
+def threads(shape: Shape, seconds: float) -> dict[str, Times]:
     """Training steps with one thread and with all."""
     result = {}
     for count in sorted({1, torch.get_num_threads()}):
@@ -154,7 +155,7 @@ def threads(shape: Shape, seconds: float) -> dict[str, Any]:
     return result
 
 
-def long_sequences(seconds: float, batch: int = 4, width: int = 128) -> dict[str, Any]:
+def long_sequences(seconds: float, batch: int = 4, width: int = 128) -> dict[str, Length]:
     """Time and peak memory of a training step, per token, as the sequence grows."""
     torch.manual_seed(SEED)
     module = PEERS["lrn"](width)
@@ -167,12 +168,8 @@ def long_sequences(seconds: float, batch: int = 4, width: int = 128) -> dict[str
     result = {}
     for steps, x in inputs.items():
         tokens = steps * batch
-        call = calls[str(steps)]
-        result[str(steps)] = {
-            "time_per_token": times[str(steps)].median / tokens,
-            "bytes_per_token": peak_bytes(call, x) / tokens,
-            "rounds": times[str(steps)].rounds,
-        }
+        taken, peak = times[str(steps)], peak_bytes(calls[str(steps)], x)
+        result[str(steps)] = Length(taken.median / tokens, peak / tokens, taken.rounds)
     return result
 
 
@@ -196,7 +193,7 @@ def saved_numbers(steps: int = 256, batch: int = 4, width: int = 128) -> dict[st
     """Numbers kept for the backward pass per token, beyond the input and the parameters."""
     result = {}
     x = torch.randn(steps, batch, width, requires_grad=True)
-    for name in ("lrn", "olrn", "sru", "atr", "nn.LSTM", "nn.GRU", "lrn, Python loop"):
+    for name in ("lrn", "olrn", "sru", "atr", "nn.LSTM", "nn.GRU", LOOP):
         module = PEERS[name](width)
         kept: dict[int, int] = {}
         known = {t.untyped_storage().data_ptr() for t in (x, *module.parameters())}
@@ -213,7 +210,7 @@ def saved_numbers(steps: int = 256, batch: int = 4, width: int = 128) -> dict[st
     return result
 
 
-def import_seconds(rounds: int = 5) -> dict[str, float]:
+def import_seconds(rounds: int = 5) -> ImportSeconds:
     """What ``import lrn`` (and touching a unit) adds to ``import torch``: best of several processes."""
     code = (
         "import time; a = time.perf_counter(); import torch; b = time.perf_counter(); import lrn; lrn.LRN; "
@@ -223,4 +220,4 @@ def import_seconds(rounds: int = 5) -> dict[str, float]:
     for _ in range(rounds):
         output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         runs.append([float(part) for part in output.stdout.split()])
-    return {"torch": min(run[0] for run in runs), "lrn": min(run[1] for run in runs)}
+    return ImportSeconds(torch=min(run[0] for run in runs), lrn=min(run[1] for run in runs))

@@ -6,20 +6,8 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 
-
-@dataclass(frozen=True)
-class Time:
-    """Seconds of one call: median and quartiles over the rounds."""
-
-    median: float
-    low: float
-    high: float
-    rounds: int
-
-    def to_json(self) -> dict[str, float]:
-        return asdict(self)
+from lrn.report.results import Timing
 
 
 def alternate(
@@ -29,7 +17,7 @@ def alternate(
     least: int = 7,
     most: int = 200,
     repeat: int = 1,
-) -> dict[str, Time]:
+) -> dict[str, Timing]:
     """Time all calls in turn for about ``seconds``, at least ``least`` rounds; ``repeat`` calls a time."""
     for call in calls.values():
         call()
@@ -55,6 +43,6 @@ def alternate(
     return {name: _summary(values) for name, values in taken.items()}
 
 
-def _summary(values: list[float]) -> Time:
+def _summary(values: list[float]) -> Timing:
     low, median, high = statistics.quantiles(values, n=4)
-    return Time(median, low, high, len(values))
+    return Timing(median, low, high, len(values))

@@ -8,11 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lrn.files import write_whole
 
@@ -20,10 +20,31 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from lrn.analysis import Memory
+
 # Okabe and Ito's, told apart by all eyes; each has a pattern of its own too, for print without colour
 INKS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00")
 DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 WORDS_ON_AXIS = 90  # beyond that positions are numbered
+
+
+class Remembered(Protocol):
+    """What a task that classifies texts finds about one of them."""
+
+    @property
+    def words(self) -> Sequence[str]: ...
+
+    @property
+    def memory(self) -> Memory: ...
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def probabilities(self) -> Mapping[str, float]: ...
+
+    @property
+    def both_directions(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -45,8 +66,8 @@ class Picture:
     top: int = 5
 
     @classmethod
-    def of(cls, remembered: Any, top: int = 5) -> Picture:
-        """Of what a task's ``remembered`` gives."""
+    def of(cls, remembered: Remembered, top: int = 5) -> Picture:
+        """The picture of what a task found."""
         label = remembered.label
         part = ", forward direction" if remembered.both_directions else ""
         title = f"predicted: {label} ({remembered.probabilities[label]:.3f}){part}"

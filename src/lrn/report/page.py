@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from lrn.files import write_text
 from lrn.report import charts, tables
+from lrn.report.results import Comparison, Curve, UnitResult, spoken
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --soft: #666; --line: #ddd; --mark: #fdf0e6 }
@@ -54,47 +55,45 @@ dt { color: var(--soft); min-width: 6.8rem } dd { margin: 0; min-width: 0; overf
 """
 
 
-def write(results: dict[str, Any], path: Path) -> None:
+def write(results: Comparison, path: Path) -> None:
+    """Write the page to a file."""
     write_text(path, render(results))
 
 
-def render(results: dict[str, Any]) -> str:
-    """The page, from nothing but results.json's content, which it carries along.
-
-    ``results["memory"]``, where it is: ``caption``, and ``svg``, a drawing that is shown as it is.
-    """
-    title = f"lrn compare: {tables.title(results)}"
+def render(results: Comparison) -> str:
+    """The page, from nothing but the results, which it carries along as JSON."""
+    title = f"lrn compare: {results.title}"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><style>{STYLE}</style></head><body>'
         f"<h1>{escape(title)}</h1><p class='about'>{escape(_about(results))}</p>"
         f"<div class='wide' tabindex='0'>{_table(results)}</div>"
-        f"<div class='charts'>{''.join(_figures(results))}</div>{_memory(results)}"
-        f"{_facts('Settings', results['config'], 'many')}"
-        f"<div class='facts'>{_facts('Data', results['data'])}"
-        f"{_facts('Versions and machine', results['versions'])}</div>"
-        f"<section><h2>To repeat it</h2><pre>{escape(results['command'])}</pre></section>"
+        f"<div class='charts'>{''.join(_charts(results))}</div>{_memory(results)}"
+        f"{_facts('Settings', results.config, 'many')}"
+        f"<div class='facts'>{_facts('Data', results.data)}"
+        f"{_facts('Versions and machine', results.versions)}</div>"
+        f"<section><h2>To repeat it</h2><pre>{escape(results.command)}</pre></section>"
         f"<script type='application/json' id='results'>{_embedded(results)}</script></body></html>\n"
     )
 
 
-def _about(results: dict[str, Any]) -> str:
-    direction = "lower" if results["lower_is_better"] else "higher"
+def _about(results: Comparison) -> str:
+    direction = "lower" if results.lower_is_better else "higher"
     return (
         "The same model and settings, only the recurrent unit changed. "
-        f"{results['metric'].replace('_', ' ').capitalize()}: {direction} is better"
-        f"{'; ± is the standard deviation over the seeds' if len(results['seeds']) > 1 else ''}. "
+        f"{spoken(results.metric).capitalize()}: {direction} is better"
+        f"{'; ± is the standard deviation over the seeds' if len(results.seeds) > 1 else ''}. "
         "Times are medians of training steps that took turns in one process. "
-        f"{'Bold is the best of its column.' if len(results['units']) > 1 else ''}"
+        f"{'Bold is the best of its column.' if len(results.units) > 1 else ''}"
     )
 
 
-def _embedded(results: dict[str, Any]) -> str:
-    return json.dumps(results).replace("<", "\\u003c")
+def _embedded(results: Comparison) -> str:
+    return json.dumps(results.to_json()).replace("<", "\\u003c")
 
 
-def _table(results: dict[str, Any]) -> str:
+def _table(results: Comparison) -> str:
     header, *body = tables.rows(results)
     best = tables.best(results)
     lines = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in header) + "</tr>"]
@@ -107,42 +106,57 @@ def _table(results: dict[str, Any]) -> str:
     return f"<table>{''.join(lines)}</table>"
 
 
-def _figures(results: dict[str, Any]) -> list[str]:
-    """Each with what its lines mean; without those that there is nothing to draw for."""
-    units, several, lower = results["units"], len(results["seeds"]) > 1, results["lower_is_better"]
-    metric, curve = results["metric"].replace("_", " "), results["curve"].replace("_", " ")
-    times = {unit: {k: results["times"][unit][k] * 1e3 for k in ("median", "low", "high")} for unit in units}
-    medians = {unit: time["median"] for unit, time in times.items()}
-    quartiles = {unit: (time["low"], time["high"]) for unit, time in times.items()}
-    spans = {unit: (quartiles[unit], _span(row["mean"], row["deviation"])) for unit, row in units.items()}
-    bands = {unit: _by_epoch(row["curves"]) for unit, row in units.items()}
-    means = {unit: [(e, statistics.fmean(v)) for e, v in band] for unit, band in bands.items()}
-    edges = {unit: [(e, min(v), max(v)) for e, v in band] for unit, band in bands.items() if several}
-    parameters = {unit: float(row["parameters"]) for unit, row in units.items()}
+def _charts(results: Comparison) -> list[str]:
+    """The charts, without those that there is nothing to draw for."""
+    several = len(results.seeds) > 1
+    shown = {unit: f"{time.median * 1e3:.1f}" for unit, time in results.times.items()}
+    counts = {unit: float(row.parameters) for unit, row in results.units.items()}
     found = [
         (
             "Learning",
-            charts.lines(means, "epoch", curve, edges, log=lower),
+            _learning(results),
             "The mean over the seeds; bands from the lowest to the highest." if several else "",
         ),
         (
             "Time of a training step",
-            charts.bars(medians, "ms / batch", {u: f"{v:.1f}" for u, v in medians.items()}, quartiles),
+            charts.bars(_medians(results), "ms / batch", shown, _quartiles(results)),
             "Half of all steps took a time within the whisker.",
         ),
         (
             "Quality against time",
-            charts.scatter({u: (medians[u], units[u]["mean"]) for u in units}, "ms / batch", metric, spans),
-            f"Best is {'low' if lower else 'high'} and left."
+            _quality(results),
+            f"Best is {'low' if results.lower_is_better else 'high'} and left."
             f"{' Upright whiskers: the standard deviation over the seeds.' if several else ''}",
         ),
-        (
-            "Parameters",
-            charts.bars(parameters, "parameters", {u: _short(v) for u, v in parameters.items()}),
-            "",
-        ),
+        ("Parameters", charts.bars(counts, "parameters", {u: _short(v) for u, v in counts.items()}), ""),
     ]
     return [_figure(name, drawing, caption) for name, drawing, caption in found if drawing]
+
+
+def _medians(results: Comparison) -> dict[str, float]:
+    return {unit: time.median * 1e3 for unit, time in results.times.items()}
+
+
+def _quartiles(results: Comparison) -> dict[str, charts.Range]:
+    return {unit: (time.low * 1e3, time.high * 1e3) for unit, time in results.times.items()}
+
+
+def _learning(results: Comparison) -> str:
+    """The curves' means over the seeds, and bands between the extremes where there are several."""
+    found = {unit: _by_epoch(row.curves) for unit, row in results.units.items()}
+    means = {unit: [(e, statistics.fmean(v)) for e, v in curve] for unit, curve in found.items()}
+    bands = {unit: [(e, min(v), max(v)) for e, v in curve] for unit, curve in found.items()}
+    several = len(results.seeds) > 1
+    up = spoken(results.curve)
+    return charts.lines(means, "epoch", up, bands if several else None, log=results.lower_is_better)
+
+
+def _quality(results: Comparison) -> str:
+    """Score against time, with the spread of both."""
+    medians, quartiles = _medians(results), _quartiles(results)
+    points = {unit: (medians[unit], row.mean) for unit, row in results.units.items()}
+    spans = {unit: (quartiles[unit], _span(row)) for unit, row in results.units.items()}
+    return charts.scatter(points, "ms / batch", spoken(results.metric), spans)
 
 
 def _figure(name: str, drawing: str, caption: str, kind: str = "") -> str:
@@ -150,16 +164,17 @@ def _figure(name: str, drawing: str, caption: str, kind: str = "") -> str:
     return f"<figure class='{kind}'><h2>{escape(name)}</h2><div class='wide'>{drawing}</div>{below}</figure>"
 
 
-def _memory(results: dict[str, Any]) -> str:
-    memory = results.get("memory")
-    return _figure("What LRN remembers", memory["svg"], memory["caption"], "memory") if memory else ""
+def _memory(results: Comparison) -> str:
+    drawing = results.memory
+    return _figure("What LRN remembers", drawing.svg, drawing.caption, "memory") if drawing else ""
 
 
-def _span(mean: float, deviation: float | None) -> tuple[float, float]:
-    return (mean - (deviation or 0.0), mean + (deviation or 0.0))
+def _span(row: UnitResult) -> charts.Range:
+    deviation = row.deviation or 0.0
+    return row.mean - deviation, row.mean + deviation
 
 
-def _by_epoch(curves: list[list[Any]]) -> list[tuple[float, list[float]]]:
+def _by_epoch(curves: Iterable[Curve]) -> list[tuple[float, list[float]]]:
     """What the seeds have, epoch by epoch."""
     values: dict[float, list[float]] = {}
     for curve in curves:
@@ -174,13 +189,13 @@ def _short(value: float) -> str:
     return f"{value / 1e3:.0f}K" if value >= 1e4 else f"{value:,.0f}"
 
 
-def _facts(name: str, values: dict[str, Any], kind: str = "") -> str:
+def _facts(name: str, values: Mapping[str, object], kind: str = "") -> str:
     shown = {key: _plain(value) for key, value in values.items()}
     rows = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in shown.items())
     return f"<section class='{kind}'><h2>{escape(name)}</h2><dl>{rows}</dl></section>"
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_plain(part)}" for key, part in value.items())
     if value is None or isinstance(value, bool):

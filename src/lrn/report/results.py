@@ -1,0 +1,137 @@
+"""What a comparison of units found: all that its tables and its page show, and that results.json carries."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from lrn.files import write_json
+from lrn.report import records
+
+Curve: TypeAlias = tuple[tuple[int, float], ...]  # epoch and value
+Facts: TypeAlias = dict[str, object]  # what is shown as names and values, whatever they are
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call: median and quartiles over the rounds."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class UnitResult:
+    """What came of one unit.
+
+    Args:
+        parameters: how many numbers its model learns.
+        scores: the task's metric on the test data, one for every seed.
+        curves: the metric on the validation data as training went on, one for every seed.
+        time: of one training step.
+        mean: of the scores.
+        deviation: of the scores; None of a single one, or if a training came to nothing finite.
+    """
+
+    parameters: int
+    scores: tuple[float, ...]
+    curves: tuple[Curve, ...]
+    time: Timing
+    mean: float = field(init=False)
+    deviation: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.scores:
+            raise ValueError("a unit must have a score")
+        object.__setattr__(self, "mean", statistics.fmean(self.scores))
+        several = len(self.scores) > 1 and all(map(math.isfinite, self.scores))
+        object.__setattr__(self, "deviation", statistics.stdev(self.scores) if several else None)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """An SVG picture to be shown as it is, and what to say below it."""
+
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same model and settings, only the recurrent unit changed.
+
+    Args:
+        task: its name.
+        metric: name of the score, like test_perplexity.
+        lower_is_better: whether a lower score is better.
+        curve: name of what the curves show, like valid_perplexity.
+        units: what came of each.
+        seeds: with which each was trained.
+        printed: the paper's score by unit, as it prints it; empty unless setting and data are the paper's.
+        config: the settings that all trainings shared.
+        data: what there is to say about the data.
+        versions: of the programs and the machine.
+        command: that repeats it.
+        memory: the picture of what LRN remembers, for a task that has one.
+    """
+
+    task: str
+    metric: str
+    lower_is_better: bool
+    curve: str
+    units: dict[str, UnitResult]
+    seeds: tuple[int, ...]
+    printed: dict[str, str]
+    config: Facts
+    data: Facts
+    versions: dict[str, str]
+    command: str
+    memory: Drawing | None = None
+
+    def __post_init__(self) -> None:
+        if not self.units:
+            raise ValueError("a comparison must have a unit")
+
+    @property
+    def title(self) -> str:
+        """What was compared, in a line."""
+        seeds = ", ".join(map(str, self.seeds))
+        return f"{self.task}, preset {self.config.get('preset')}, seeds {seeds}"
+
+    @property
+    def times(self) -> dict[str, Timing]:
+        """The times of a training step by unit."""
+        return {unit: result.time for unit, result in self.units.items()}
+
+    @property
+    def reference(self) -> Timing:
+        """The time that the others are told in: LRN's, or the first unit's where LRN is not compared."""
+        return self.units["lrn" if "lrn" in self.units else next(iter(self.units))].time
+
+    def to_json(self) -> Facts:
+        """Plain data for JSON."""
+        content: Facts = records.to_json(self)
+        return content
+
+    def write(self, path: Path) -> None:
+        """Write results.json."""
+        write_json(path, self.to_json())
+
+    @classmethod
+    def read(cls, path: Path) -> Comparison:
+        """Read results.json; one that is damaged or something else is an error of one line."""
+        return records.read(cls, path)
+
+
+def spoken(name: str) -> str:
+    """A metric's name in words.
+
+    >>> spoken("test_perplexity")
+    'test perplexity'
+    """
+    return name.replace("_", " ")
