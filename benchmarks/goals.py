@@ -5,13 +5,13 @@ Prints every goal with its worst figure. Exit code 1 if one is missed.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from lrn.bench.peers import FLOOR, SRU_PACKAGE
+from lrn.bench.results import Bench, Times
 from lrn.bench.show import geometric_mean, ratios
 
 Row = tuple[str, str, float, str, float]  # goal, worst case, figure, relation, bound
@@ -22,14 +22,16 @@ def large(shape: str) -> bool:
     return hidden >= 300 and batch >= 12
 
 
-def worst(rows: dict[str, Any], figure: Callable[[dict[str, float]], float], pick: Any) -> tuple[str, float]:
+def worst(
+    rows: dict[str, Times], figure: Callable[[dict[str, float]], float], pick: Any
+) -> tuple[str, float]:
     values = {shape: figure(ratios(row)) for shape, row in rows.items()}
     shape = pick(values, key=lambda name: values[name])
     return shape, values[shape]
 
 
-def goals(result: dict[str, Any]) -> Iterator[Row]:
-    training, inference = result["training"], result["inference"]
+def goals(result: Bench) -> Iterator[Row]:
+    training, inference = result.training, result.inference
     for peer, bound in (("nn.LSTM", 2.6), ("nn.GRU", 2.3), (SRU_PACKAGE, 1.3)):
         if peer in next(iter(training.values())):
             shape, value = worst(training, lambda r, p=peer: r[p], min)  # type: ignore[misc]
@@ -45,24 +47,18 @@ def goals(result: dict[str, Any]) -> Iterator[Row]:
             shape, value = worst(part, lambda r: 1 / r[FLOOR], max)
             where = "H >= 300, B >= 12" if is_large else "elsewhere"
             yield f"{mode}, lrn / nn.Linear, {where}", shape, value, "<=", bound
-    step = ratios(result["streaming"]["1,1,256"])
+    step = ratios(result.streaming["1,1,256"])
     yield "streaming, lrn / nn.LSTM", "", 1 / step["nn.LSTM"], "<=", 0.4
-    for row in result["packed"].values():
-        share = row["real_tokens"] / row["padded_tokens"]
-        yield (
-            "packed / (share x padded)",
-            "",
-            row["packed"]["median"] / row["padded"]["median"] / share,
-            "<=",
-            1.15,
-        )
-    for rows in result["long"].values():
+    for packed in result.packed.values():
+        yield "packed / (share x padded)", "", packed.ratio / packed.share, "<=", 1.15
+    for lengths in result.long.values():
         for what in ("time_per_token", "bytes_per_token"):
-            values = [row[what] for steps, row in rows.items() if int(steps) >= 1024]
+            values = [getattr(row, what) for steps, row in lengths.items() if int(steps) >= 1024]
             yield f"T 1,024 to 65,536, {what}, largest / smallest", "", max(values) / min(values), "<=", 1.10
-    for row in result["saved"].values():
-        yield "numbers saved per token, H = 128", "", row["lrn"], "<=", 4 * 128 + 64
-    yield "import lrn, seconds beyond torch", "", result["import"]["seconds"]["lrn"], "<=", 0.3
+    for saved in result.saved.values():
+        yield "numbers saved per token, H = 128", "", saved["lrn"], "<=", 4 * 128 + 64
+    if result.import_seconds:
+        yield "import lrn, seconds beyond torch", "", result.import_seconds.lrn, "<=", 0.3
 
 
 def main() -> int:
@@ -71,7 +67,7 @@ def main() -> int:
         print(f"no {path}: run `make bench` first", file=sys.stderr)
         return 2
     missed = 0
-    for goal, case, value, relation, bound in goals(json.loads(path.read_text())):
+    for goal, case, value, relation, bound in goals(Bench.read(path)):
         met = value >= bound if relation == ">=" else value <= bound
         missed += not met
         print(f"{'met   ' if met else 'MISSED'}  {goal:52} {value:8.3f} {relation} {bound:g}  {case}")
