@@ -104,10 +104,11 @@ class _Atr(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Any, grad_final: Any) -> tuple[Any, ...]:
+        given = (ctx.saved_tensors, ctx.how, grad_output, grad_final)
         if torch.is_grad_enabled():  # somebody wants a second gradient
-            return _gradient(ctx, grad_output, None, grad_final)
-        with below_autograd():
-            return _gradient(ctx, grad_output, None, grad_final)
+            return _gradient(*given)
+        with below_autograd():  # not around saved_tensors: a checkpoint computes them there, with autograd
+            return _gradient(*given)
 
 
 def _keep(ctx: Any, args: tuple[Any, ...], output: Tensor, q: Tensor) -> None:
@@ -143,13 +144,17 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
     _keep(ctx, inputs, hidden, q)
 
 
-def _gradient(ctx: Any, grad_output: Any, _: None, grad_final: Any) -> tuple[Any, ...]:
+def _gradient(saved: Any, how: Any, grad_output: Any, grad_final: Any) -> tuple[Any, ...]:
     nothing = (None,) * 7
     if grad_output is None and grad_final is None:
         return *(None,) * 4, *nothing
-    *gradients, grad_bias = torch.ops.lrn.atr_backward(grad_output, grad_final, *ctx.saved_tensors, *ctx.how)
-    bias = ctx.saved_tensors[3]
+    *gradients, grad_bias = torch.ops.lrn.atr_backward(grad_output, grad_final, *saved, *how)
+    bias = saved[3]
     return *gradients, None if bias is None else grad_bias, *nothing
+
+
+def _registered_gradient(ctx: Any, grad_output: Any, _: None, grad_final: Any) -> tuple[Any, ...]:
+    return _gradient(ctx.saved_tensors, ctx.how, grad_output, grad_final)
 
 
 def _save_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -172,7 +177,7 @@ def _second_gradient(ctx: Any, *seconds: Tensor) -> tuple[Any, ...]:
 def _register() -> torch.library.Library:
     fragment = torch.library.Library("lrn", "FRAGMENT")
     known: dict[str, tuple[Callable[..., Any], ...]] = {
-        "atr": (_fake, _gradient, _save),
+        "atr": (_fake, _registered_gradient, _save),
         "atr_backward": (_fake_backward, _second_gradient, _save_backward),
     }
     for name, (fake, backward, setup) in known.items():

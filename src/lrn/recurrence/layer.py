@@ -199,10 +199,11 @@ class _Layer(torch.autograd.Function):
         nothing = (None,) * 3
         if grad_output is None and grad_final is None:
             return *(None,) * 5, *nothing
+        saved = ctx.saved_tensors  # before the block below: a checkpoint computes them here, with autograd
         if torch.is_grad_enabled():  # somebody wants a second gradient
-            return *_differentiable_gradient(ctx, grad_output, grad_final), *nothing
+            return *_differentiable_gradient(ctx, saved[:5], grad_output, grad_final), *nothing
         with ops.below_autograd():
-            gradients = _Gradients(ctx)
+            gradients = _Gradients(ctx, saved)
             for stretch in gradients.backwards():
                 grad_final = gradients.add(stretch, grad_output, grad_final)
             return *gradients.result(), *nothing
@@ -211,8 +212,8 @@ class _Layer(torch.autograd.Function):
 class _Gradients:
     """The gradients of a layer, gathered stretch by stretch from the end."""
 
-    def __init__(self, ctx: Any) -> None:
-        self.x, self.matrix, _, self.state, self.vectors, self.projected, self.memory = ctx.saved_tensors
+    def __init__(self, ctx: Any, saved: tuple[Any, ...]) -> None:
+        self.x, self.matrix, _, self.state, self.vectors, self.projected, self.memory = saved
         self.rows, self.cell, self.direction = ctx.how
         self.needed = ctx.needs_input_grad[:5]
         self.grad_x = torch.empty_like(self.x) if self.needed[0] else None
@@ -278,16 +279,22 @@ def _added(total: Tensor | None, more: Tensor) -> Tensor:
     return more if total is None else total.add_(more)
 
 
-def _differentiable_gradient(ctx: Any, grad_output: Any, grad_final: Any) -> tuple[Any, ...]:
-    """The same gradient through two operations that know their own second gradients."""
-    inputs = ctx.saved_tensors[:5]
+def _differentiable_gradient(
+    ctx: Any, inputs: tuple[Any, ...], grad_output: Any, grad_final: Any
+) -> tuple[Any, ...]:
+    """The same gradient through two operations that know their own second gradients.
+
+    It is taken with respect to fresh aliases of the inputs: one input may have been computed from another,
+    the state from the matrix, say, and the way through that history is not this layer's to count.
+    """
     wanted = [n for n in range(5) if ctx.needs_input_grad[n]]
     with torch.enable_grad():
-        results = _in_two(*inputs, *ctx.how)
+        aliases: list[Any] = [None if value is None else value.view_as(value) for value in inputs]
+        results = _in_two(*aliases, *ctx.how)
         given = [(r, g) for r, g in zip(results, (grad_output, grad_final), strict=True) if g is not None]
         found = torch.autograd.grad(
             [r for r, _ in given],
-            [inputs[n] for n in wanted],
+            [aliases[n] for n in wanted],
             [g for _, g in given],
             create_graph=True,
             allow_unused=True,

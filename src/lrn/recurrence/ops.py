@@ -100,10 +100,11 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Any, grad_final: Any) -> tuple[Any, ...]:
+        given = (ctx.saved_tensors, ctx.how, grad_output, grad_final, torch.ops.lrn.scan_backward)
         if torch.is_grad_enabled():  # somebody wants a second gradient
-            return gradient(ctx, grad_output, grad_final, torch.ops.lrn.scan_backward)
-        with below_autograd():
-            return gradient(ctx, grad_output, grad_final, torch.ops.lrn.scan_backward)
+            return gradient(*given)
+        with below_autograd():  # not around saved_tensors: a checkpoint computes them there, with autograd
+            return gradient(*given)
 
 
 def save(ctx: Any, args: tuple[Any, ...], output: Tensor, memory: Tensor) -> None:
@@ -114,12 +115,11 @@ def save(ctx: Any, args: tuple[Any, ...], output: Tensor, memory: Tensor) -> Non
     ctx.set_materialize_grads(False)
 
 
-def gradient(ctx: Any, grad_output: Any, grad_final: Any, backward: Any) -> tuple[Any, ...]:
+def gradient(saved: Any, how: Any, grad_output: Any, grad_final: Any, backward: Any) -> tuple[Any, ...]:
+    """The gradient of ``lrn::scan``'s arguments, by the op ``backward``, from what ``save`` has kept."""
     nothing = (None,) * 6
     if grad_output is None and grad_final is None:
         return None, None, None, *nothing
-    x, state, weight, memory, lengths, batch_sizes, reset = ctx.saved_tensors
-    grad_x, grad_state, grad_weight = backward(
-        grad_output, grad_final, x, state, weight, memory, lengths, batch_sizes, reset, *ctx.how
-    )
+    weight = saved[2]
+    grad_x, grad_state, grad_weight = backward(grad_output, grad_final, *saved, *how)
     return grad_x, grad_state, None if weight is None else grad_weight, *nothing

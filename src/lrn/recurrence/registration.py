@@ -73,7 +73,7 @@ def _save_scan(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) ->
 
 
 def _scan_gradient(ctx: Any, grad_output: Any, _: None, grad_final: Any) -> tuple[Any, ...]:
-    return gradient(ctx, grad_output, grad_final, _scan_backward)
+    return gradient(ctx.saved_tensors, ctx.how, grad_output, grad_final, _scan_backward)
 
 
 def _save_scan_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:

@@ -30,7 +30,7 @@ class FusedUnit(MatrixUnit):
         raise TypeError(f"{self._name} has no kernel")
 
     def _layer(self, layer: int, x: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
-        if self.norm is not None or rows.reset is not None or x.numel() == 0:
+        if self.norm is not None or rows.reset is not None or x.numel() == 0 or _mapped(rows):
             return super()._layer(layer, x, state, rows)  # what torch's kernels cannot do
         if rows.lengths is not None:
             return self._with_lengths(layer, x, state, rows)
@@ -66,3 +66,9 @@ class FusedUnit(MatrixUnit):
             if self.bias:
                 flat.append(torch.zeros_like(flat[-1]))
         return flat
+
+
+def _mapped(rows: Rows) -> bool:
+    """Whether rows of different lengths are inside a transform of torch.func, which wraps their sizes."""
+    ragged = rows.lengths is not None or rows.batch_sizes is not None
+    return ragged and torch._C._are_functorch_transforms_active()
