@@ -134,3 +134,51 @@ def test_scan_checks_for_itself():
         scan("lrn", GOOD["x"], STATE, None, Rows(3))
     with pytest.raises(RuntimeError, match="another batch size"):
         scan("lrn_tanh", GOOD["x"], STATE[:, :, :2], None, Rows(2))
+
+
+# Outputs that are given, to be written into ---------------------------------------------------------------
+
+BAD_OUTPUTS = {
+    "expanded features": torch.zeros(4, 3, 1).expand(4, 3, 5),
+    "features apart": torch.zeros(4, 5, 3).transpose(1, 2),
+    "every second feature": torch.zeros(4, 3, 10)[..., ::2],
+    "expanded rows": torch.zeros(4, 1, 5).expand(4, 3, 5),
+    "expanded steps": torch.zeros(1, 3, 5).expand(4, 3, 5),
+    "rows that overlap": torch.zeros(60).as_strided((4, 3, 5), (15, 3, 1)),
+    "steps that overlap rows": torch.zeros(60).as_strided((4, 3, 5), (5, 5, 1)),
+}
+GOOD_OUTPUTS = {
+    "plain": torch.zeros(4, 3, 5),
+    "part of a wider one": torch.zeros(4, 3, 9)[..., 2:7],
+    "transposed": torch.zeros(3, 4, 5).transpose(0, 1),
+    "part of a longer one": torch.zeros(9, 3, 5)[2:6],
+    "every second step": torch.zeros(8, 3, 5)[::2],
+}
+
+
+@pytest.mark.parametrize("name", BAD_OUTPUTS)
+@pytest.mark.parametrize("which", ["output", "memory"])
+def test_outputs_that_cannot_be_written(which, name):
+    """Neighbouring features must be neighbours in memory, and no two rows the same: else it is refused."""
+    places = {"output": torch.zeros(4, 3, 5), "memory": torch.zeros(4, 3, 5)} | {which: BAD_OUTPUTS[name]}
+    with pytest.raises(RuntimeError, match=f"{which} must have adjacent features and rows of their own"):
+        torch.ops.lrn.scan_into(*SRU.values(), *places.values())
+    assert not BAD_OUTPUTS[name].any()
+
+
+@pytest.mark.parametrize("name", GOOD_OUTPUTS)
+def test_outputs_that_can_be_written(name):
+    """Parts of larger tensors are what it is for."""
+    output, memory = GOOD_OUTPUTS[name], torch.zeros(4, 3, 5)
+    final = torch.ops.lrn.scan_into(*SRU.values(), output, memory)
+    expected = torch.ops.lrn.scan(*SRU.values())
+    for one, other in zip((output, memory, final), expected, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_outputs_of_one_row_or_feature():
+    """Strides of dimensions with one entry mean nothing."""
+    case = Case("lrn_tanh", 1, 1, 1, dtype=torch.float32)
+    output = torch.zeros(3).as_strided((1, 1, 1), (0, 7, 9))
+    torch.ops.lrn.scan_into(*case.positional(), output, torch.zeros(0))
+    assert torch.equal(output, torch.ops.lrn.scan(*case.positional())[0])

@@ -153,6 +153,21 @@ class Call {
     STD_TORCH_CHECK(fits, "lrn: ", name, " does not fit x");
     check_type(x, like, name);
   }
+  // An output that somebody else made: the kernels write whole rows of adjacent features, each row only once.
+  void check_written(const Tensor& x, const Tensor& like, const char* name) const {
+    check_output(x, like, name);
+    const int64_t rows = packed_ ? 1 : 2;
+    const bool swapped = !packed_ && x.stride(0) < x.stride(1);
+    int64_t taken = x.size(rows);  // elements from the first of a row, or of a run of rows, to behind its last
+    bool good = taken <= 1 || x.stride(rows) == 1;
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t d = swapped ? i : rows - 1 - i;  // the shorter stride first
+      if (x.size(d) <= 1) continue;
+      good = good && x.stride(d) >= taken;
+      taken = x.stride(d) * x.size(d);
+    }
+    STD_TORCH_CHECK(good, "lrn: ", name, " must have adjacent features and rows of their own in memory");
+  }
   void check_state(const Tensor& x, const Tensor& like, const char* name) const {
     bool fits = x.dim() == 4;
     for (int64_t d = 0; fits && d < 4; ++d) fits = x.size(d) == like.size(d);

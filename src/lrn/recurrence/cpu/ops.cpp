@@ -10,10 +10,10 @@ Tensor scan_into(
     const OptionalTensor& batch_sizes, const OptionalTensor& reset, const std::string& cell,
     const std::string& direction, bool batch_first, const Tensor& output, const Tensor& memory) {
   Call call(x, state, weight, lengths, batch_sizes, reset, cell, direction, batch_first);
-  call.check_output(output, x, "output");
+  call.check_written(output, x, "output");
   call.problem.output = call.output_of(output);
   if (call.kernels->parts == 2) {
-    call.check_output(memory, x, "memory");
+    call.check_written(memory, x, "memory");
     call.problem.memory = call.output_of(memory);
   }
   Tensor final = Call::new_state(state);
