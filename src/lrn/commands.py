@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -80,68 +80,97 @@ def config_first(words: list[str]) -> list[str]:
     return first + rest
 
 
-def _is_first_process() -> bool:
-    """Of a training in several processes, which all run this command."""
-    return os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0"
-
-
 def train(name: str, config: TrainConfig) -> int:
     """A new run."""
-    jobs = tasks.jobs(name)
-    if config.nodes > 1 and "WORLD_SIZE" not in os.environ:
-        raise ValueError(f"--nodes {config.nodes}: start the command on each machine with torchrun")
-    if config.threads:
-        import torch
+    from lrn.training import device
+    from lrn.training.loop import Loop
 
-        torch.set_num_threads(config.threads)
-    trainee, about = jobs.prepare(config)
-    if _is_first_process():
-        run = Run.create(name, config, about, lambda run: jobs.begin(trainee, run))
-    else:
-        run = _wait_for(Run.folder_for(name, config))
-    return _fit(jobs, trainee, run)
+    task = tasks.load(name)
+    device.check(config)
+    _set_threads(config.threads)
+    learner = task.prepare(config)
+    loop = Loop(learner, device.fabric(learner.config))
+    state = loop.state()
 
+    def create() -> Run:
+        return Run.create(name, learner.config, learner.about, lambda run: task.fill(learner, run, state))
 
-def _wait_for(folder: Path) -> Run:
-    """The run folder that the first process makes."""
-    for _ in range(600):
-        if (folder / "config.json").exists():
-            return Run.open(folder)
-        time.sleep(0.1)
-    raise ValueError(f"the first process has not made {folder}")
+    run = loop.first_does(create) or Run(Run.folder_for(name, config), name, asdict(learner.config))
+    return _fit(task, loop, run)
 
 
-def resume(folder: str, data: str | None) -> int:
-    """An interrupted run."""
+def resume(folder: str, data: str | None = None, **changes: Any) -> int:
+    """Go on with an interrupted run, or further than it was told, to ``epochs`` among the ``changes``."""
+    from lrn.training import device
+    from lrn.training.checkpoint import TrainingState
+    from lrn.training.loop import Loop
+
     run = Run.open(folder)
-    jobs = tasks.jobs(run.task)
-    if not run.last.exists() and run.log.exists():
+    task = tasks.load(run.task)
+    if not run.last.exists():
         raise ValueError(f"{run.folder} has lost its last.ckpt; it cannot be resumed")
-    trainee = jobs.resume(run, data)
-    if trainee.progress.finished and (run.folder / "metrics.json").exists():
+    state = TrainingState.load(run.last, run.task)
+    changes = _changes(run, state.progress, changes)
+    if state.progress["finished"] and run.metrics.exists() and "epochs" not in changes:
         print(f"{run.folder} is finished", file=sys.stderr)
         return 0
-    if _is_first_process():
+    run.config |= changes
+    config = task.config_of(run)
+    device.check(config)
+    _set_threads(config.threads)
+    learner = task.resume(run, data)
+    loop = Loop(learner, device.fabric(learner.config))
+    loop.restore(state)
+    if "epochs" in changes:
+        learner.progress.finished = False
+
+    def claim() -> Run:
+        run.lock()
         run.clean()
-    return _fit(jobs, trainee, run)
+        run.change(**changes)
+        return run
+
+    loop.first_does(claim)
+    return _fit(task, loop, run)
 
 
-def _fit(jobs: Any, trainee: Any, run: Run) -> int:
+def _changes(run: Run, progress: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The settings that differ from the run's own; more epochs than are done may be asked for, not fewer."""
+    changes = {name: value for name, value in changes.items() if value is not None}
+    changes = {name: value for name, value in changes.items() if run.config.get(name) != value}
+    epochs = changes.get("epochs")
+    if epochs is not None and epochs < progress["epoch"]:
+        raise ValueError(f"--epochs {epochs}: {run.folder} has done {progress['epoch']} already")
+    return changes
+
+
+def _set_threads(threads: int) -> None:
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def _fit(task: Any, loop: Any, run: Run) -> int:
     from lrn.training import fit
+    from lrn.training.show import lines_of
 
-    console = _console()
-    _say(console, f"{run.folder}: {jobs.headline(trainee)}")
+    say = _say if loop.is_first else lambda text: None
+    say(f"{run.folder}: {task.headline(loop.learner)}")
     try:
-        fit.fit(trainee, run)
-        if trainee.global_rank == 0:
-            jobs.finish(trainee, run, console)
+        fit.fit(loop, run)
+        if loop.is_first:
+            for line in lines_of(task.finish(loop, run)):
+                say(line)
     except (fit.Stopped, KeyboardInterrupt) as stopped:
-        _say(console, f"{str(stopped) or 'stopped'}; to go on: lrn train --resume {run.folder}")
+        say(f"{str(stopped) or 'stopped'}; to go on: lrn train --resume {run.folder}")
         return 130
     except ValueError:
-        if _is_first_process():
+        if loop.is_first:
             raise
         return 2  # all processes fail together, and the first says why
+    finally:
+        run.release()
     return 0
 
 
@@ -154,19 +183,28 @@ def compare(name: str, kind: type[Any], values: dict[str, Any]) -> int:
     seeds = compare.seeds_of(str(values.pop("seeds")))
     config = kind(**values, unit=units[0], seed=seeds[0])
     out = Path(config.out or f"comparisons/{name}-{config.preset}")
-    tasks.jobs(name)  # if something that training needs is not installed, the error comes now
+    tasks.load(name)  # if something that training needs is not installed, the error comes now
     make_folder(out)
     return compare.compare(name, config, units, seeds, out)
 
 
 def evaluate(run: Run, options: Any) -> int:
-    figures = tasks.jobs(run.task).evaluate(run, options, _console())
-    print(json.dumps(figures))
+    """Print the figures of a run's model as JSON."""
+    task = tasks.load(run.task)
+    _set_threads(options.threads)
+    print(json.dumps(task.evaluate(run, options)))
     return 0
 
 
 def predict(run: Run, options: Any) -> int:
-    tasks.jobs(run.task).predict(run, options, _console())
+    """Use a run's model."""
+    from lrn.training import device
+
+    task = tasks.load(run.task)
+    _set_threads(options.threads)
+    loaded = task.load(run, options.accelerator)
+    with device.autocast(loaded.device, loaded.config.precision):
+        task.predict(loaded, options)
     return 0
 
 
@@ -185,12 +223,12 @@ def memory(run: Run, options: Any) -> int:
     paths = [Path(name) for name in options.out]
     check_free(paths, options.overwrite)
     text = options.text if options.file is None else " ".join(each_line([options.file]))
-    picture = Picture.of(tasks.jobs(run.task).remembered(run, text), options.top)
+    picture = Picture.of(tasks.load(run.task).remembered(run, text), options.top)
     for path in paths:
         write(picture, path)
         print(path)
     best = ", ".join(f"{picture.words[k]} ({k + 1})" for k in picture.ranking[: options.top])
-    _say(_console(), f"{picture.title}; remembered best: {best}")
+    _say(f"{picture.title}; remembered best: {best}")
     return 0
 
 
@@ -229,21 +267,14 @@ def gradients(units: list[str], steps: int, hidden: int, keep: float, seed: int,
 
 def params(names: list[str]) -> int:
     """Exact counts beside what the paper prints."""
-    from rich.console import Console
-    from rich.table import Table
-
     from lrn.tasks import paper
 
-    console = Console()
     for name in names:
-        jobs = tasks.jobs(name)
-        table = Table("preset", "unit", title=f"{name}: parameters")
-        table.add_column("parameters", justify="right")
-        table.add_column("paper", justify="right")
-        for preset, unit, exact in jobs.parameters():
-            table.add_row(preset, unit, f"{exact:,}", paper.parameters(name, preset).get(unit, ""))
-        console.print(table)
-        console.print(jobs.PARAMETERS_NOTE, highlight=False)
+        print(f"{name}: parameters")
+        print(f"  {'preset':12} {'unit':6} {'parameters':>12} {'paper':>8}")
+        for preset, unit, exact in tasks.parameters(name):
+            print(f"  {preset:12} {unit:6} {exact:12,} {paper.parameters(name, preset).get(unit, ''):>8}")
+        print(f"{tasks.settings(name).note}\n")
     return 0
 
 
@@ -252,12 +283,12 @@ def export(folder: str, file: str) -> int:
     from safetensors.torch import save
 
     from lrn.files import write_whole
-    from lrn.training import checkpoint
+    from lrn.training.checkpoint import BestState
 
     run, path = Run.open(folder), Path(file)
     if os.path.lexists(path):
         raise ValueError(f"{path} exists; choose another name")
-    weights = checkpoint.load(run.file("best.ckpt"), run.task)["model"]
+    weights = BestState.load(run.file("best.ckpt"), run.task).model
     header = {"task": run.task, "config": json.dumps(run.config)}
     content = save({name: value.contiguous() for name, value in weights.items()}, header)
     try:
@@ -274,7 +305,6 @@ def import_(folder: str, file: str, overwrite: bool) -> int:
     from safetensors.torch import load
 
     from lrn.training import checkpoint
-    from lrn.training.trainee import load_weights
 
     run, path = Run.open(folder), Path(file)
     if run.best.exists() and not overwrite:
@@ -285,9 +315,8 @@ def import_(folder: str, file: str, overwrite: bool) -> int:
         weights = load(path.read_bytes())
     except SafetensorError as error:
         raise ValueError(f"{path} is not a safetensors file: {error}") from None
-    jobs = tasks.jobs(run.task)
-    model = jobs.empty_model(run)
-    load_weights(model, weights)
+    run.lock()
+    checkpoint.load_weights(tasks.load(run.task).empty(run).model, weights)
     checkpoint.save(run.best, run.task, {"model": weights, "figures": {}, "epoch": 0})
     print(f"{run.best}: {_size(weights)}, from {path}")
     return 0
@@ -297,12 +326,6 @@ def _size(weights: dict[str, Any]) -> str:
     return f"{len(weights)} tensors, {sum(value.numel() for value in weights.values()):,} numbers"
 
 
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(stderr=True, quiet=not _is_first_process())
-
-
-def _say(console: Any, text: str) -> None:
-    """A line as it is, so that what it quotes can be copied."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+def _say(text: str) -> None:
+    """Print a line as it is, so that what it quotes can be copied."""
+    print(text, file=sys.stderr, flush=True)

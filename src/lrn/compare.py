@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from itertools import cycle, islice
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,15 @@ from lrn.checks import choice
 from lrn.files import write_json
 from lrn.names import UNITS
 from lrn.report import page, records, tables
-from lrn.report.memory import Picture, Remembered, inline
+from lrn.report.memory import Picture, inline
 from lrn.report.results import Comparison, Curve, Drawing, Facts, Timing, UnitResult
-from lrn.tasks import paper
+from lrn.tasks.base import Task
+from lrn.training import device
 from lrn.training.config import TrainConfig
+from lrn.training.loop import Loop
 from lrn.training.run import Run, command, versions
+
+AnyTask = Task[Any, Any, Any, Any]
 
 SECONDS = 30.0  # for timing
 RESULTS = "results.json"
@@ -52,7 +56,7 @@ def compare(task: str, config: TrainConfig, units: list[str], seeds: list[int], 
     if not times:
         console.print("measuring the time of training steps, taking turns …")
         times = time_units(task, config, units)
-    results = _comparison(_task(task), config, times, seeds, out)
+    results = _comparison(tasks.load(task), config, times, seeds, out)
     results.write(out / RESULTS)
     tables.write(results, out)
     page.write(results, out / "report.html")
@@ -92,48 +96,14 @@ def _folder(out: Path, unit: str, seed: int) -> Path:
     return out / "runs" / f"{unit}-{seed}"
 
 
-# The task ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What a comparison asks a task for."""
-
-    name: str
-    metric: str  # in metrics.json
-    lower_is_better: bool
-    curve: str  # in log.csv
-
-    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-        """The paper's score by unit for this preset on this data; empty where it has none."""
-        preset = config["preset"]
-        if self.name == "lm":
-            return paper.perplexity(preset, data["tokens"]["train"])
-        if self.name == "ner":
-            return paper.f1(preset, data["train"]["sentences"])
-        return paper.error(preset, len(data["classes"]), data["train"]["documents"])
-
-    def remembered_example(self, run: Run) -> Remembered | None:
-        """What the model remembers of a document, if the task is a classifier and has one to show."""
-        example = getattr(tasks.jobs(self.name), "remembered_example", lambda run: None)
-        found: Remembered | None = example(run)
-        return found
-
-
-def _task(name: str) -> _Task:
-    jobs = tasks.jobs(name)
-    return _Task(name, jobs.METRIC, jobs.LOWER_IS_BETTER, jobs.CURVE)
-
-
-def _training_step(task: str, config: TrainConfig) -> Callable[[], object]:
+def _training_step(task: AnyTask, config: TrainConfig) -> Callable[[], object]:
     """A call that takes a training step, on a few batches in turn."""
-    trainee, _ = tasks.jobs(task).prepare(config)
-    take = trainee.alone()
-    # not the first, which begins an epoch, unless there is no other
-    work = cycle(list(islice(trainee.steps(), 1, 9)) or list(islice(trainee.steps(), 1)))
-    trainee.train()
-    trainee.progress.epoch_seconds.append(0.0)
-    return lambda: take(next(work))
+    learner = task.prepare(config)
+    loop = Loop(learner, device.fabric(config))
+    steps = learner.steps(0)
+    work = cycle(steps[1:9] or steps)  # not the first, which begins an epoch, unless there is no other
+    learner.model.train()
+    return lambda: loop.take(next(work))
 
 
 # Training ---------------------------------------------------------------------------------------
@@ -143,7 +113,7 @@ def _train_all(
     task: str, config: TrainConfig, plan: list[tuple[str, int]], out: Path, console: Console
 ) -> bool:
     """Train what is not finished; False if the user stopped it."""
-    said, metric = dict.fromkeys(plan, "waiting"), _task(task).metric
+    said, metric = dict.fromkeys(plan, "waiting"), tasks.load(task).metric
     start = time.perf_counter()
     with Live(_table(said, 0, start), console=console, refresh_per_second=2, transient=True) as live:
         for done, run in enumerate(plan):
@@ -213,7 +183,8 @@ def time_units(
 
     if config.threads:
         torch.set_num_threads(config.threads)
-    calls = {unit: _training_step(task, replace(config, unit=unit)) for unit in units}
+    known = tasks.load(task)
+    calls = {unit: _training_step(known, replace(config, unit=unit)) for unit in units}
     return alternate(calls, seconds)
 
 
@@ -228,7 +199,7 @@ def _known_times(path: Path, units: list[str]) -> dict[str, Timing]:
 
 
 def _comparison(
-    task: _Task, config: TrainConfig, times: dict[str, Timing], seeds: list[int], out: Path
+    task: AnyTask, config: TrainConfig, times: dict[str, Timing], seeds: list[int], out: Path
 ) -> Comparison:
     """What the runs in the folder have come to, and the units' times."""
     path = _folder(out, next(iter(times)), seeds[0]) / "about.json"
@@ -253,7 +224,7 @@ def _comparison(
     )
 
 
-def _unit(task: _Task, folders: list[Path], time: Timing) -> UnitResult:
+def _unit(task: AnyTask, folders: list[Path], time: Timing) -> UnitResult:
     """The runs of a unit, one for every seed."""
     metrics = [_metrics(folder, task.metric) for folder in folders]
     scores = tuple(found.score for found in metrics if found.score is not None)
@@ -288,7 +259,7 @@ def _curve(path: Path, name: str) -> Curve:
             raise ValueError(f"{path} is damaged: {error}") from None
 
 
-def _memory(task: _Task, folder: Path) -> Drawing | None:
+def _memory(task: AnyTask, folder: Path) -> Drawing | None:
     """The picture of what LRN remembers of a document, for a task that has one, if it can be drawn."""
     if not folder.exists() or importlib.util.find_spec("matplotlib") is None:
         return None

@@ -21,6 +21,8 @@ class TaskSettings:
         evaluate: settings of ``lrn evaluate``.
         predict: settings of ``lrn predict``.
         commands: settings of commands for runs of this task alone, by the command's name.
+        counted: presets whose parameters are counted beside the paper's, with the sizes that its data had.
+        note: what there is to say about those counts.
         files: the names of the files in a folder of data; where there are several ways to name them, each.
         builtin: names of built-in data beside that without a name.
     """
@@ -30,6 +32,8 @@ class TaskSettings:
     evaluate: type[EvaluateConfig]
     predict: type[PredictConfig]
     commands: Mapping[str, type[Any]] = field(default_factory=dict)
+    counted: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    note: str = ""
     files: tuple[tuple[str, ...], ...] = ()
     builtin: tuple[str, ...] = ()
 

@@ -10,23 +10,29 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
 import torch
+from torch import Tensor, nn
 
 from lrn.files import write_whole
+from lrn.training import schedule
+from lrn.training.learner import Progress
 
 KIND = "lrn checkpoint"
-VERSION = 1
+VERSION = 2
 _LONGEST_HEADER = 10_000
 
 
 def save(path: Path, task: str, state: dict[str, Any]) -> None:
     """Write ``state`` to ``path``, whole or not at all."""
-    room = io.BytesIO()
-    torch.save(state, room)
-    content = room.getbuffer()
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    content = buffer.getbuffer()
     header = {
         "kind": KIND,
         "version": VERSION,
@@ -80,3 +86,184 @@ def _header(path: Path, line: bytes) -> dict[str, Any]:
     if not isinstance(header.get("bytes"), int):
         raise ValueError(f"{path} is damaged: its first line does not give its length")
     return header
+
+
+# What is inside, checked once, here ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """Everything that is needed to go on with a training: last.ckpt."""
+
+    model: dict[str, Tensor]
+    optimizer: dict[str, Any]
+    progress: dict[str, Any]
+    average: list[Tensor]
+    precision: dict[str, Any]
+    extra: list[dict[str, Any]]  # by process
+
+    @classmethod
+    def load(cls, path: Path, task: str) -> TrainingState:
+        """Read a file that a training has written; anything else is a ValueError that says what is wrong."""
+        state = load(path, task)
+        try:
+            return cls(
+                model=_tensors(state, "model"),
+                optimizer=_optimizer(state),
+                progress=_progress(state),
+                average=_list(state, "average", Tensor, _check_tensor),
+                precision=_entry(state, "precision", dict),
+                extra=_list(state, "extra", dict),
+            )
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
+
+    def evaluated(self) -> list[Tensor]:
+        """The averaged weights, in the order of the model's parameters; empty where there are none."""
+        if self.average:
+            return self.average
+        by_number = sorted(self.optimizer["state"].items())
+        return [entry["ax"] for _, entry in by_number if "ax" in entry]
+
+    def check_average(self, parameters: Sequence[Tensor]) -> None:
+        """Raise a ValueError unless the averaged weights, if there are any, are those of such parameters."""
+        average = self.evaluated()
+        if average and [a.shape for a in average] != [p.shape for p in parameters]:
+            raise ValueError(
+                f"the saved state has averages of {len(average)} weights that are not those of the model's "
+                f"{len(parameters)}"
+            )
+
+    def load_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Give a new optimizer what this one had gathered; its settings are those of the run."""
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        names = schedule.state_names(optimizer)
+        for number, entry in self.optimizer["state"].items():
+            if not 0 <= number < len(parameters):
+                raise ValueError(
+                    f"the saved optimizer speaks of weight {number}; there are {len(parameters)}"
+                )
+            if set(entry) != names:
+                raise ValueError(
+                    f"the saved optimizer is not this run's: it has {', '.join(sorted(entry))} "
+                    f"where {', '.join(sorted(names))} is needed"
+                )
+            for name, value in entry.items():
+                if value.dim() and value.shape != parameters[number].shape:
+                    raise ValueError(
+                        f"the saved optimizer's {name} of weight {number} has shape {tuple(value.shape)}, "
+                        f"the weight {tuple(parameters[number].shape)}"
+                    )
+        groups = optimizer.state_dict()["param_groups"]
+        optimizer.load_state_dict({"state": self.optimizer["state"], "param_groups": groups})
+
+
+@dataclass(frozen=True)
+class BestState:
+    """The weights that were best on the validation data, and its figures: best.ckpt."""
+
+    model: dict[str, Tensor]
+    figures: dict[str, float]
+    epoch: int
+
+    @classmethod
+    def load(cls, path: Path, task: str) -> BestState:
+        """Read a file that a training or an import has written; anything else is a ValueError."""
+        state = load(path, task)
+        try:
+            figures = _entry(state, "figures", dict)
+            if not all(isinstance(k, str) and isinstance(v, int | float) for k, v in figures.items()):
+                raise ValueError("its figures are not numbers by name")
+            return cls(_tensors(state, "model"), figures, _entry(state, "epoch", int))
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
+
+
+def _entry(state: dict[str, Any], name: str, kind: type[Any]) -> Any:
+    if name not in state:
+        raise ValueError(f"it has no {name}")
+    if type(state[name]) is not kind and not (kind is dict and isinstance(state[name], dict)):
+        raise ValueError(f"its {name} is a {type(state[name]).__name__}, not a {kind.__name__}")
+    return state[name]
+
+
+def _list(state: dict[str, Any], name: str, kind: type[Any], check: Any = lambda what, value: None) -> Any:
+    values = _entry(state, name, list)
+    for number, value in enumerate(values):
+        if not isinstance(value, kind):
+            raise ValueError(f"entry {number} of its {name} is a {type(value).__name__}")
+        check(f"{name} {number}", value)
+    return values
+
+
+def _tensors(state: dict[str, Any], name: str) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = _entry(state, name, dict)
+    for key, value in tensors.items():
+        if not isinstance(key, str) or not isinstance(value, Tensor):
+            raise ValueError(f"its {name} holds {key!r}: {type(value).__name__}; expected tensors by name")
+        _check_tensor(key, value)
+    return tensors
+
+
+def _check_tensor(what: str, value: Tensor) -> None:
+    """Plain numbers that a model may have: a NaN or an infinity was never saved by a training."""
+    if value.layout != torch.strided or value.is_quantized or value.is_meta or value.is_complex():
+        raise ValueError(f"{what} is no plain tensor but {_kind(value)}")
+    if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+        raise ValueError(f"{what} is not finite")
+
+
+def _kind(value: Tensor) -> str:
+    if value.is_meta:
+        return "one without numbers (meta)"
+    return f"{value.dtype} {value.layout}".replace("torch.", "")
+
+
+def _progress(state: dict[str, Any]) -> dict[str, Any]:
+    progress: dict[str, Any] = _entry(state, "progress", dict)
+    known = {entry.name: getattr(Progress(), entry.name) for entry in fields(Progress)}
+    if set(progress) != set(known):
+        raise ValueError(f"its progress lacks or adds {', '.join(sorted(set(progress) ^ set(known)))}")
+    for name, example in known.items():
+        value = progress[name]
+        if type(value) is not type(example):
+            raise ValueError(f"its progress says {name} {value!r:.40}")
+        numbers = value if isinstance(value, list) else [value]
+        if not all(isinstance(number, int | float) and not math.isnan(number) for number in numbers):
+            raise ValueError(f"its progress says {name} {value!r:.40}")
+        if name not in ("best", "best_epoch", "losses") and any(number < 0 for number in numbers):
+            raise ValueError(f"its progress says {name} {value!r:.40}")
+    return progress
+
+
+def _optimizer(state: dict[str, Any]) -> dict[str, Any]:
+    optimizer: dict[str, Any] = _entry(state, "optimizer", dict)
+    entries = _entry(optimizer, "state", dict)
+    for number, entry in entries.items():
+        if not isinstance(number, int) or not isinstance(entry, dict):
+            raise ValueError("its optimizer's state is not by number of weight")
+        for name, value in entry.items():
+            if not isinstance(value, Tensor):
+                raise ValueError(f"its optimizer's {name} is a {type(value).__name__}, not a tensor")
+            _check_tensor(f"its optimizer's {name} of weight {number}", value)
+    return optimizer
+
+
+def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Into a model of exactly that shape; else an error that says how they differ."""
+    own = model.state_dict()
+    for name in sorted(set(own) ^ set(weights)):
+        where = "the model, not the file" if name in own else "the file, not the model"
+        raise ValueError(f"these weights are not this model's: {name} is in {where}")
+    for name, value in weights.items():
+        if value.shape != own[name].shape:
+            raise ValueError(
+                f"these weights are not this model's: {name} has shape {tuple(value.shape)} in the file and "
+                f"{tuple(own[name].shape)} in the model"
+            )
+        if value.is_floating_point() != own[name].is_floating_point() or value.is_complex():
+            raise ValueError(
+                f"these weights are not this model's: {name} is {value.dtype} in the file and "
+                f"{own[name].dtype} in the model"
+            )
+    model.load_state_dict(weights)

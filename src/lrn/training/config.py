@@ -10,6 +10,8 @@ from lrn.checks import FOLDER, at_least, choice
 from lrn.names import UNITS
 
 ACCELERATORS = ("auto", "cpu", "cuda", "mps")
+OPTIMIZERS = ("adam", "sgd")
+SCHEDULES = ("constant", "linear", "exponential")
 PRECISIONS = ("32", "bf16", "16")
 PARTS = ("train", "valid", "test")
 
@@ -50,6 +52,10 @@ class TrainConfig:
         lr: learning rate.
         clip: largest norm of the gradient; 0 does not clip.
         ema: decay of the average of the weights that is evaluated and saved as best; 0 keeps none.
+        optimizer: adam or sgd.
+        schedule: constant learning rate; linear, falling to nothing at the end; or exponential, by epoch.
+        decay: exponential schedule only: the learning rate is multiplied by it after every epoch.
+        weight_decay: of the optimizer.
         accumulate: batches whose gradients are added up to one step.
         precision: 32, or bf16 or 16 for matrix products in bfloat16 or float16.
         accelerator: what computes: cpu, cuda or mps; auto takes a GPU where there is one.
@@ -58,6 +64,7 @@ class TrainConfig:
         threads: threads of this process, at most the cores there are; 0 leaves it to torch.
         save_steps: training steps between two saved states to resume from.
         max_steps: stop after this many steps in all; 0 goes on to the last epoch.
+        test: score the best weights on the test data when training is done.
     """
 
     unit: str = "lrn"
@@ -70,6 +77,10 @@ class TrainConfig:
     lr: float = 1e-3
     clip: float = 0.0
     ema: float = 0.0
+    optimizer: str = "adam"
+    schedule: str = "constant"
+    decay: float = 0.5
+    weight_decay: float = 0.0
     accumulate: int = 1
     precision: str = "32"
     accelerator: str = "auto"
@@ -78,20 +89,25 @@ class TrainConfig:
     threads: int = 0
     save_steps: int = 200
     max_steps: int = 0
+    test: bool = True
 
     def __post_init__(self) -> None:
         self.unit = choice("unit", self.unit, UNITS)
         self.precision = choice("precision", self.precision, PRECISIONS)
         self.accelerator = choice("accelerator", self.accelerator, ACCELERATORS)
+        self.optimizer = choice("optimizer", self.optimizer, OPTIMIZERS)
+        self.schedule = choice("schedule", self.schedule, SCHEDULES)
         check_numbers(self)
         for name in ("epochs", "accumulate", "devices", "nodes", "save_steps"):
             at_least(self, name, 1)
-        for name in ("seed", "clip", "threads", "max_steps"):
+        for name in ("seed", "clip", "threads", "max_steps", "weight_decay"):
             at_least(self, name, 0)
         if not self.lr > 0:
             raise ValueError(f"lr must be positive, got {self.lr}")
         if not 0 <= self.ema < 1:
             raise ValueError(f"ema must be from 0 to below 1, got {self.ema}")
+        if not 0 < self.decay <= 1:
+            raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
         if (self.precision, self.accelerator) == ("16", "cpu"):
             raise ValueError("precision 16 is for GPUs; with accelerator cpu it must be 32 or bf16")
 

@@ -16,11 +16,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import lrn
 from lrn.checks import nearest
 from lrn.files import read_json, write_json
 from lrn.training.config import TrainConfig
+from lrn.training.lock import NAME as LOCK
+from lrn.training.lock import Lock
 
 BUILTIN = "builtin:"  # such data has a name, not a place
+FORMAT = 2  # of the folder; raised when an older version's can no longer be used
 
 
 class Run:
@@ -28,6 +32,7 @@ class Run:
 
     def __init__(self, folder: Path, task: str, config: dict[str, Any]) -> None:
         self.folder, self.task, self.config = folder, task, config
+        self._lock: Lock | None = None
 
     @property
     def best(self) -> Path:
@@ -41,9 +46,29 @@ class Run:
     def log(self) -> Path:
         return self.folder / "log.csv"
 
+    @property
+    def metrics(self) -> Path:
+        return self.folder / "metrics.json"
+
     @staticmethod
     def folder_for(task: str, config: TrainConfig) -> Path:
         return Path(config.out or f"runs/{task}-{config.unit}-{config.preset}-{config.seed}")
+
+    @classmethod
+    def check_free(cls, task: str, config: TrainConfig) -> None:
+        """Raise a ValueError if the folder that a new run would have is taken and may not go."""
+        folder = cls.folder_for(task, config)
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder} is a file; --out must name a folder")
+        if not folder.exists() or not _content(folder):
+            return
+        if not _is_run(folder):
+            raise ValueError(f"{folder} exists and is not a run folder; choose another: --out")
+        if not config.overwrite:
+            raise ValueError(
+                f"{folder} exists. Go on with it: lrn train --resume {folder}; "
+                "start anew: --overwrite; or choose another folder: --out"
+            )
 
     @classmethod
     def create(
@@ -53,28 +78,35 @@ class Run:
         about: dict[str, Any],
         begin: Callable[[Run], object] = lambda run: None,
     ) -> Run:
-        """A new folder, into which ``begin`` puts what the task keeps there.
+        """A new folder, locked, into which ``begin`` puts what the task keeps there.
 
+        It is filled under another name and then moved to its place, so that there is a whole run or none.
         One that exists and is not empty is an error unless ``config.overwrite``.
         """
+        cls.check_free(task, config)
         folder = cls.folder_for(task, config)
-        try:
-            _clear(folder, config.overwrite)
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _cannot_make(folder, error) from None
         data = config.data
         if data and not data.startswith(BUILTIN):
             data = str(Path(data).resolve())  # to be found from anywhere
         settings = asdict(config) | {"data": data, "out": None, "overwrite": False}  # it may be moved
-        run = cls(folder, task, settings)
+        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
         try:
-            write_json(folder / "about.json", {"command": command(), "versions": versions(), **about})
+            _remove_leftovers(folder)
+            temporary.mkdir(parents=True)
+            run = cls(temporary, task, settings)
+            run.lock()
+            write_json(temporary / "about.json", {"command": command(), "versions": versions(), **about})
             begin(run)
-            write_json(folder / "config.json", {"task": task, **settings})  # last: now it is a run folder
+            write_json(temporary / "config.json", {"task": task, "format": FORMAT, **settings})
+            _put_in_place(temporary, folder)
         except OSError as error:
-            shutil.rmtree(folder, ignore_errors=True)  # it was empty, and half of it would be in the way
-            raise _cannot_make(folder, error) from None
+            reason = (error.strerror or str(error)).replace(str(temporary), str(folder))
+            raise ValueError(
+                f"cannot make the run folder {folder} ({reason}); choose another: --out"
+            ) from None
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        run.folder = folder
         return run
 
     @classmethod
@@ -90,7 +122,35 @@ class Run:
         settings = read_json(folder / "config.json")
         if not isinstance(settings, dict) or not isinstance(settings.get("task"), str):
             raise ValueError(f"{folder / 'config.json'} does not name a task")
-        return cls(folder, settings.pop("task"), settings)
+        run = cls(folder, settings.pop("task"), settings)
+        if settings.pop("format", 1) != FORMAT:
+            raise ValueError(
+                f"{folder} was made by lrn {run.made_by()}, whose run folders this version "
+                f"({lrn.__version__}) does not read; train it anew, or use that version"
+            )
+        return run
+
+    def made_by(self) -> str:
+        """The version of lrn that made this folder, as far as it says."""
+        try:
+            return str(self.about()["versions"]["lrn"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return "of another version"
+
+    def lock(self) -> None:
+        """Make this process the folder's only writer, or raise a ValueError that names who is."""
+        self._lock = Lock(self.folder)
+
+    def release(self) -> None:
+        """Let others write."""
+        if self._lock:
+            self._lock.release()
+            self._lock = None
+
+    def change(self, **settings: Any) -> None:
+        """Change settings of a run that is told to go further."""
+        self.config |= settings
+        write_json(self.folder / "config.json", {"task": self.task, "format": FORMAT, **self.config})
 
     def file(self, name: str) -> Path:
         """One of the files without which a run is of no use."""
@@ -133,30 +193,38 @@ class Run:
 
     def add_metrics(self, **values: Any) -> None:
         """Add to metrics.json."""
-        path = self.folder / "metrics.json"
-        before = read_json(path) if path.exists() else {}
-        write_json(path, before | values)
+        before = read_json(self.metrics) if self.metrics.exists() else {}
+        write_json(self.metrics, before | values)
 
 
-def _clear(folder: Path, overwrite: bool) -> None:
-    """Make room for a run, if what is there may go."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; --out must name a folder")
-    if not folder.exists() or not any(folder.iterdir()):
+def _content(folder: Path) -> list[Path]:
+    """What is in a folder beside a lock that nobody holds."""
+    return [path for path in folder.iterdir() if path.name != LOCK]
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what a process that was killed left beside the folder it was making."""
+    for left in folder.parent.glob(f".{folder.name}.*.part"):
+        try:
+            Lock(left).release()
+        except (OSError, ValueError):  # no folder, or somebody is still at it
+            continue
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _put_in_place(temporary: Path, folder: Path) -> None:
+    """Move a finished folder to its place; what is there may go, unless somebody is writing to it."""
+    if not folder.exists():
+        os.rename(temporary, folder)
         return
-    if not _is_run(folder):
-        raise ValueError(f"{folder} exists and is not a run folder; choose another: --out")
-    if not overwrite:
-        raise ValueError(
-            f"{folder} exists. Go on with it: lrn train --resume {folder}; "
-            "start anew: --overwrite; or choose another folder: --out"
-        )
-    shutil.rmtree(folder)
-
-
-def _cannot_make(folder: Path, error: OSError) -> ValueError:
-    reason = error.strerror or str(error)
-    return ValueError(f"cannot make the run folder {folder} ({reason}); choose another: --out")
+    lock = Lock(folder)
+    try:
+        away = folder.with_name(f".{folder.name}.{os.getpid()}.old.part")
+        os.rename(folder, away)
+        os.rename(temporary, folder)
+        shutil.rmtree(away, ignore_errors=True)
+    finally:
+        lock.release()
 
 
 def _similar(folder: Path) -> str:
@@ -166,12 +234,12 @@ def _similar(folder: Path) -> str:
 
 
 def _is_run(folder: Path) -> bool:
-    """Whether it was made here: many programs have a config.json."""
+    """Whether it was made here, by whatever version: many programs have a config.json."""
     try:
-        Run.open(folder)
+        settings = read_json(folder / "config.json")
     except (OSError, ValueError):
         return False
-    return (folder / "about.json").is_file()
+    return isinstance(settings, dict) and "task" in settings and (folder / "about.json").is_file()
 
 
 def command() -> str:

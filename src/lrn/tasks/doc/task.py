@@ -1,8 +1,11 @@
-"""Training a classifier: Adam on batches of documents of like length, with averaged weights."""
+"""The classifier as a task: Adam on batches of documents of like length, with averaged weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from array import array
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,100 +13,256 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lrn.tasks.doc.config import DocConfig
-from lrn.tasks.doc.data import Codes, Table, cut_lengths, encode, split
-from lrn.tasks.doc.documents import Documents, Part
+from lrn.files import write_whole
+from lrn.tasks import paper
+from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
+from lrn.tasks.doc import generator
+from lrn.tasks.doc.config import SETTINGS, DocConfig, EvaluateConfig, PredictConfig
+from lrn.tasks.doc.data import (
+    SPECIALS,
+    Codes,
+    DocumentBatch,
+    Table,
+    cut_lengths,
+    encode,
+    encode_texts,
+    frequent_words,
+    read_documents,
+    split,
+)
+from lrn.tasks.doc.documents import Documents
+from lrn.tasks.doc.memory import Remembered, cues_remembered, remember
 from lrn.tasks.doc.model import Classifier, smoothed_loss
 from lrn.text.batches import in_buckets
-from lrn.training.trainee import Step, Trainee
+from lrn.text.lines import each_line
+from lrn.text.tokens import basic_tokens
+from lrn.text.vectors import each_vector
+from lrn.training.learner import Loss, Place
+from lrn.training.run import Run
+from lrn.training.show import bar
+
+VECTORS = "vectors.npy"
+DOCUMENTS = 64  # to a batch when scoring
+
+LoadedClassifier = Loaded[DocConfig, "Kept", Classifier]
 
 
-class DocTrainee(Trainee):
-    """The classifier on a set of documents."""
+@dataclass(frozen=True)
+class Kept:
+    """What a run of the classifier keeps: its numbers of words, characters and classes, and given vectors,
+    which never change, so that no checkpoint has them."""
 
-    task = "doc"
-    decides = "error"
-    config: DocConfig
+    codes: Codes
+    vectors: Tensor | None = None  # [words but the special ones, width]
+    about: dict[str, Any] = field(default_factory=dict)
+    _tables: dict[int, Table] = field(default_factory=dict, repr=False, compare=False)
 
-    def __init__(self, config: DocConfig, documents: Documents, codes: Codes, vectors: Tensor | None) -> None:
-        super().__init__(config)
-        torch.manual_seed(config.seed)
-        self.classifier = Classifier(
-            config, len(codes.characters), len(codes.classes), len(codes.words), vectors
-        )
-        self.documents, self.codes = documents, codes
-        self.table = Table(documents.types, codes)
-        self.train_numbers, self.valid_numbers = split(documents, config.seed)
-        self.lengths = cut_lengths(documents.train, config.longest)
+    def table(self, data: Documents) -> Table:
+        """Every type of word in the documents by number; worked out once for the same documents."""
+        if id(data) not in self._tables:
+            self._tables.clear()
+            self._tables[id(data)] = Table(data.types, self.codes)
+        return self._tables[id(data)]
 
-    @property
-    def model(self) -> Classifier:
-        return self.classifier
+    def save(self, folder: Path) -> None:
+        self.codes.save(folder)
+        vectors = self.vectors
+        if vectors is not None:
+            write_whole(folder / VECTORS, lambda file: np.save(file, vectors.numpy()))
+
+
+class DocLearner(TaskLearner[DocConfig, Documents, Kept, Classifier, DocumentBatch]):
+    """The training of a classifier on documents."""
+
+    def __init__(self, task: DocTask, loaded: LoadedClassifier, data: Documents) -> None:
+        super().__init__(task, loaded, data)
+        self.table = self.kept.table(data)
+        self.numbers, _ = split(data, self.config.seed)
+        self.lengths = cut_lengths(data.train, self.config.longest)
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         config = self.config
-        return in_buckets(self.train_numbers, self.lengths, config.batch_size, seed=config.seed, epoch=epoch)
+        return in_buckets(self.numbers, self.lengths, config.batch_size, seed=config.seed, epoch=epoch)
 
-    def make_optimizer(self) -> torch.optim.Optimizer:
-        return torch.optim.Adam(self.model.parameters(), self.config.lr)
-
-    def learn(self, step: Step) -> tuple[float, int]:
-        world = self.trainer.world_size
-        mine = step.work[self.global_rank :: world]
-        # processes average their gradients; with a batch that does not divide equally, by documents
-        share = len(mine) * world / len(step.work)
-        if not share:
-            mine = step.work[:1]
-        part = self.documents.train
+    def batch(self, piece: NDArray[np.int64], place: Place) -> DocumentBatch:
+        part, mine = self.data.train, place.of(piece)
         documents = [part.document(number, self.config.longest) for number in mine]
-        batch = encode(documents, self.table, part.labels[mine])
+        return encode(documents, self.table, part.labels[mine])
+
+    def tokens(self, piece: NDArray[np.int64]) -> int:
+        return int(self.lengths[piece].sum())
+
+    def loss(self, batch: DocumentBatch) -> Loss:
         loss = smoothed_loss(self.model(batch), batch.labels, self.config.smoothing)
-        self.manual_backward(loss * share)
-        if self.config.l2:
-            weights = [weight for weight in self.model.parameters() if weight.grad is not None]
-            gradients = [weight.grad for weight in weights if weight.grad is not None]
-            torch._foreach_add_(gradients, [weight.detach() for weight in weights], alpha=self.config.l2)
-        optimizer: Any = self.optimizers()
-        self.take_step(optimizer, self.config.lr * self.config.decay**step.epoch)
-        return loss.item(), int(batch.lengths.sum()) * world
+        return Loss(loss, loss)
 
-    def validate(self) -> dict[str, float]:
-        return measure(self, self.documents.train, self.valid_numbers)
+    def adjust_gradients(self) -> None:
+        """The gradient of the weights' squared norm, which needs no graph."""
+        if not self.config.l2:
+            return
+        weights = [weight for weight in self.model.parameters() if weight.grad is not None]
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        torch._foreach_add_(gradients, [weight.detach() for weight in weights], alpha=self.config.l2)
 
 
-def measure(
-    trainee: DocTrainee,
-    part: Part,
-    numbers: NDArray[np.int64],
-    progress: Callable[[float], None] | None = None,
-) -> dict[str, float]:
-    """Error in percent, and loss, on some documents."""
-    found = classify(trainee.model, part, numbers, trainee.table, trainee.config.longest_test, progress)
-    labels = torch.from_numpy(part.labels[numbers].astype(np.int64))
-    right = (found.argmax(1) == labels).double().mean().item()
-    loss = torch.nn.functional.nll_loss(found.clamp_min(1e-30).log(), labels).item()
-    return {"error": 100 * (1 - right), "loss": loss}
+class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
+    """Document classification: the sets of Zhang et al. (2015), or documents of our own making."""
+
+    name = "doc"
+    monitor = "error"
+    metric, lower_is_better = "test_error", True
+    curve = "valid_error"
+    settings = SETTINGS
+    learner_type = DocLearner
+
+    def read(self, config: DocConfig, source: str | None, progress: Progress) -> Documents:
+        return read_documents(config, source, progress)
+
+    def first_kept(self, config: DocConfig, data: Documents) -> Kept:
+        if config.vectors is None:
+            return Kept(Codes.of(data, frequent_words(data, config.min_count)))
+        words, vectors = _read_vectors(config.vectors, data)
+        codes = Codes.of(data, words)
+        kept = Kept(codes, vectors)
+        kept.about["vectors"] = {
+            "file": Path(config.vectors).name,
+            "words": len(words),
+            "width": vectors.shape[1],
+            "coverage": coverage(data, kept),
+        }
+        return kept
+
+    def load_kept(self, config: DocConfig, run: Run) -> Kept:
+        codes = Codes.load(run.folder)
+        return Kept(codes, _load_vectors(run, codes) if config.vectors else None)
+
+    def build(self, config: DocConfig, kept: Kept) -> Classifier:
+        codes = kept.codes
+        return Classifier(config, len(codes.characters), len(codes.classes), len(codes.words), kept.vectors)
+
+    def describe(self, data: Documents, kept: Kept) -> str:
+        parts = "; ".join(
+            f"{name} {data.about[name]['documents']:,} documents, {data.about[name]['tokens']:,} words"
+            for name in ("train", "test")
+        )
+        share = coverage(data, kept)["train"] if kept.vectors is not None else None
+        vectors = f"; vectors for {share:.1%} of the words" if share is not None else ""
+        return f"{data.about['source']}: {len(data.about['classes'])} classes; {parts}{vectors}"
+
+    def check_fits(self, kept: Kept, data: Documents, run: Run, options: EvaluateConfig) -> None:
+        if options.memory and data.about["source"] != "builtin:cues":
+            raise ValueError("--memory needs to know the deciding words: it is for the built-in cues only")
+        if data.classes != kept.codes.classes.words:
+            raise ValueError(
+                f"the data has the classes {', '.join(data.classes)}; "
+                f"{run.folder} tells {', '.join(kept.codes.classes.words)}"
+            )
+
+    def measure(
+        self, loaded: LoadedClassifier, data: Documents, options: EvaluateConfig, progress: Progress
+    ) -> Score:
+        part = data.test if options.part == "test" else data.train
+        train, valid = split(data, loaded.config.seed)
+        numbers = {"train": train, "valid": valid, "test": np.arange(len(data.test))}[options.part]
+        found = classify(loaded, data, options.part, numbers, progress)
+        labels = torch.from_numpy(part.labels[numbers].astype(np.int64))
+        right = (found.argmax(1) == labels).double().mean().item()
+        loss = torch.nn.functional.nll_loss(found.clamp_min(1e-30).log(), labels).item()
+        details: dict[str, Any] = {}
+        if options.memory:
+            made = generator.documents(len(data.test), part="test", seed=data.about["seed"])
+            details = cues_remembered(loaded.model, loaded.kept.codes, made)
+        return Score({"documents": len(numbers)}, {"error": 100 * (1 - right), "loss": loss}, details)
+
+    def predict(self, loaded: LoadedClassifier, options: PredictConfig) -> None:
+        """A document a line in; its label and the probabilities of all classes out."""
+        codes, longest = loaded.kept.codes, loaded.config.longest_test or None
+        for line in each_line(options.files):
+            words = basic_tokens(line)[:longest]
+            named: dict[str, float] = {}
+            if words:
+                shares = loaded.model.probabilities(encode_texts([words], codes).to(loaded.device))[0]
+                named = dict(zip(codes.classes.words, shares.tolist(), strict=True))
+            label = max(named, key=named.__getitem__) if named else None
+            if options.format == "json":
+                print(json.dumps({"label": label, "probabilities": named}), flush=True)
+            else:
+                shown = "  ".join(f"{name} {share:.4f}" for name, share in named.items())
+                print(f"{label}\t{shown}" if label is not None else "", flush=True)
+
+    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+        return paper.error(config.get("preset", ""), len(data["classes"]), data["train"]["documents"])
+
+    def remembered(self, run: Run, text: str) -> Remembered:
+        """What the run's model remembers of a text."""
+        loaded = self.load(run)
+        words = basic_tokens(text)[: loaded.config.longest_test or None]
+        return remember(loaded.model, loaded.kept.codes, words)
+
+    def remembered_example(self, run: Run) -> Remembered | None:
+        """The same for a test document of twelve words or more that the model gets right, if there is one."""
+        loaded = self.load(run)
+        data = self._read(loaded.config, run.data())
+        test, codes = data.test, loaded.kept.codes
+        by_length = np.argsort(test.lengths, kind="stable")
+        for number in by_length[test.lengths[by_length] >= 12][:50].tolist():
+            words = [data.types[int(token)] for token in test.document(number, loaded.config.longest_test)]
+            found = remember(loaded.model, codes, words)
+            if found.label == codes.classes.words[test.labels[number]]:
+                return found
+        return None
 
 
 def classify(
-    model: Classifier,
-    part: Part,
-    numbers: NDArray[np.int64],
-    table: Table,
-    longest: int,
-    progress: Callable[[float], None] | None = None,
-    size: int = 64,
+    loaded: LoadedClassifier, data: Documents, part: str, numbers: NDArray[np.int64], progress: Progress
 ) -> Tensor:
-    """Probabilities ``[len(numbers), classes]``; run in batches of like length."""
-    order = np.argsort(cut_lengths(part, longest)[numbers], kind="stable")
-    found = torch.empty(len(numbers), model.output.out_features)
-    training = model.training
-    model.eval()
-    for start in range(0, len(order), size):
-        places = order[start : start + size]
-        documents = [part.document(number, longest) for number in numbers[places]]
-        found[torch.from_numpy(places)] = model.probabilities(encode(documents, table))
-        if progress:
-            progress((start + len(places)) / len(order))
-    model.train(training)
+    """Probabilities ``[len(numbers), classes]``, on the host; run in batches of like length."""
+    documents = data.test if part == "test" else data.train
+    longest, table = loaded.config.longest_test, loaded.kept.table(data)
+    order = np.argsort(cut_lengths(documents, longest)[numbers], kind="stable")
+    found = torch.empty(len(numbers), loaded.model.output.out_features)
+    for start in range(0, len(order), DOCUMENTS):
+        places = order[start : start + DOCUMENTS]
+        batch = encode([documents.document(n, longest) for n in numbers[places]], table)
+        shares = loaded.model.probabilities(batch.to(loaded.device))
+        found[torch.from_numpy(places)] = shares.to(found)
+        progress((start + len(places)) / len(order))
     return found
+
+
+def _read_vectors(path: str, documents: Documents) -> tuple[list[str], Tensor]:
+    """The words of the documents, as they are or in lower case, that the file has; and their vectors."""
+    wanted = {form for word in documents.types for form in (word, word.lower())} - set(SPECIALS)
+    found: dict[str, None] = {}
+    numbers = array("f")  # grows in place: the table may be most of the memory there is
+    with bar("reading word vectors") as progress:
+        for word, vector in each_vector(path, wanted, progress):
+            if word not in found:
+                found[word] = None
+                numbers.frombytes(vector.tobytes())
+    if not found:
+        raise ValueError(f"{path} has no vector for any word of the documents")
+    return list(found), torch.frombuffer(numbers, dtype=torch.float32).view(len(found), -1)
+
+
+def _load_vectors(run: Run, codes: Codes) -> Tensor:
+    """The given vectors of a run, from its folder: those of all words but the special ones."""
+    path = run.file(VECTORS)
+    try:
+        vectors = np.load(path, mmap_mode="c", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    words = len(codes.words) - len(SPECIALS)
+    if vectors.ndim != 2 or len(vectors) != words or vectors.dtype != np.float32:
+        raise ValueError(f"{path} is damaged: it does not hold the vectors of {words:,} words")
+    return torch.from_numpy(vectors)
+
+
+def coverage(documents: Documents, kept: Kept) -> dict[str, float]:
+    """The share of words, as they stand in the text, that have a vector, by part."""
+    known = kept.table(documents).rows >= len(SPECIALS)
+    shares = (documents.counts * known[:, None]).sum(0) / documents.counts.sum(0)
+    return dict(zip(("train", "test"), np.round(shares, 4).tolist(), strict=True))
+
+
+TASK = DocTask()

@@ -27,6 +27,11 @@ def in_eval(model: LanguageModel) -> Iterator[None]:
         model.train(before)
 
 
+def device_of(model: LanguageModel) -> torch.device:
+    """Where the model is."""
+    return model.embedding.weight.device
+
+
 def mean_loss(
     model: LanguageModel, stream: Tensor, columns: int, *, length: int = 70, progress: Progress | None = None
 ) -> float:
@@ -34,7 +39,7 @@ def mean_loss(
 
     The first word of each column is read, not predicted, and not counted.
     """
-    text = batchify(stream, columns)
+    text = batchify(stream, columns).to(device_of(model))
     state: State | None = None
     total, count = 0.0, 0
     with in_eval(model), torch.no_grad():
@@ -75,7 +80,7 @@ def gradient_statistics(
     model: LanguageModel, stream: Tensor, dynamic: Dynamic, progress: Progress | None = None
 ) -> list[Tensor]:
     """M of every parameter: the root of the sum over all segments of the squared gradient."""
-    text = batchify(stream, dynamic.columns)
+    text = batchify(stream, dynamic.columns).to(device_of(model))
     parameters = list(model.parameters())
     squares = [torch.zeros_like(parameter) for parameter in parameters]
     state: State | None = None
@@ -106,7 +111,7 @@ def dynamic_loss(
     scale = sum(float(m.mean()) for m in statistics)
     pull = [(m / scale).clamp(max=1 / dynamic.decay) * dynamic.decay for m in statistics]
     inverse = [1 / (m + dynamic.epsilon) for m in statistics]
-    text = batchify(stream, 1)
+    text = batchify(stream, 1).to(device_of(model))
     state: State | None = None
     total, weight = 0.0, 0.0
     try:

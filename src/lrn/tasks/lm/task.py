@@ -1,122 +1,163 @@
-"""Training a language model: SGD that turns to averaged SGD, or Adam; then finetuning."""
+"""The language model as a task: SGD that turns to averaged SGD, or Adam; then finetuning."""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from typing import Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
-from lrn.tasks.lm.config import LMConfig
-from lrn.tasks.lm.data import Corpus, Segment, batchify, segments
-from lrn.tasks.lm.evaluate import mean_loss
+from lrn.tasks import paper
+from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
+from lrn.tasks.lm import predict
+from lrn.tasks.lm.config import SETTINGS, EvaluateConfig, LMConfig, PredictConfig
+from lrn.tasks.lm.data import Corpus, Segment, batchify, read_builtin, read_folder, segments
+from lrn.tasks.lm.evaluate import Dynamic, dynamic_loss, gradient_statistics, mean_loss
 from lrn.tasks.lm.model import LanguageModel, State, detach, regularisation
-from lrn.training.trainee import Step, Trainee
+from lrn.text.batches import Batch
+from lrn.text.vocabulary import Vocabulary
+from lrn.training.checkpoint import BestState, load_weights
+from lrn.training.fit import save_best
+from lrn.training.learner import After, Loss, Place, Step
+from lrn.training.run import Run
+from lrn.training.schedule import factor, optimizer
+
+VOCABULARY = "vocabulary.json"
 
 
-class LMTrainee(Trainee):
-    """The language model on a corpus."""
+@dataclass(frozen=True)
+class Kept:
+    """What a run of the language model keeps: its vocabulary."""
 
-    task = "lm"
-    config: LMConfig
+    vocabulary: Vocabulary
+    about: dict[str, Any] = field(default_factory=dict)
 
-    def __init__(self, config: LMConfig, corpus: Corpus) -> None:
-        super().__init__(config)
-        torch.manual_seed(config.seed)
-        self.language_model = LanguageModel(config, len(corpus.vocabulary))
-        self.corpus = corpus
-        stream = corpus.train[: round(len(corpus.train) * config.fraction)]
+    def save(self, folder: Path) -> None:
+        self.vocabulary.save(folder / VOCABULARY)
+
+
+class Piece(NamedTuple):
+    """A segment of the text, and the group of columns in which it is run at a time."""
+
+    segment: Segment
+    group: int
+
+
+@dataclass(frozen=True)
+class TextBatch(Batch):
+    """A segment of a group of columns, ``[T, B]``, and the words that follow each of its words."""
+
+    text: Tensor
+    target: Tensor
+    group: int
+
+
+class LMLearner(TaskLearner[LMConfig, Corpus, Kept, LanguageModel, TextBatch]):
+    """The training of a language model on a corpus."""
+
+    def __init__(self, task: LMTask, loaded: Loaded[LMConfig, Kept, LanguageModel], data: Corpus) -> None:
+        super().__init__(task, loaded, data)
+        config = self.config
+        stream = data.train[: round(len(data.train) * config.fraction)]
         self.text = batchify(stream, config.batch_size)
+        self.columns = config.batch_size // (config.devices * config.nodes)  # of a process
+        self.groups = math.ceil(self.columns / (config.small_batch or self.columns))
         self.losses: list[float] = []  # of validation, one an epoch
         self.averaging = config.stage == "finetune"
         self.states: list[State | None] = []
-        self._plans: dict[int, list[Segment]] = {}
         self.plan(0)  # too short a text is an error now,
-        batchify(corpus.valid, config.valid_columns)  # not after the first epoch
-
-    @property
-    def model(self) -> LanguageModel:
-        return self.language_model
+        batchify(data.valid, config.valid_columns)  # not after the first epoch
 
     def plan(self, epoch: int) -> list[Segment]:
-        if epoch not in self._plans:
-            config = self.config
-            plan = segments(
-                self.text.shape[0], base=config.bptt, delta=config.delta, seed=config.seed, epoch=epoch
-            )
-            self._plans = {epoch: plan}
-        return self._plans[epoch]
+        config = self.config
+        return segments(
+            self.text.shape[0], base=config.bptt, delta=config.delta, seed=config.seed, epoch=epoch
+        )
 
-    def make_optimizer(self) -> torch.optim.Optimizer:
-        config, parameters = self.config, self.model.parameters()
-        if self.averaging:
-            return torch.optim.ASGD(parameters, config.lr, t0=0, lambd=0.0, weight_decay=config.weight_decay)
-        if config.optimizer == "adam":
-            return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay)
-        return torch.optim.SGD(parameters, config.lr, weight_decay=config.weight_decay)
+    def split(self, work: Segment) -> list[Piece]:
+        return [Piece(work, group) for group in range(self.groups)]
+
+    def batch(self, piece: Piece, place: Place) -> TextBatch:
+        mine = self.text.chunk(place.world, 1)[place.rank]
+        text = mine.split(self.config.small_batch or mine.shape[1], 1)[piece.group]
+        first, last = piece.segment.start, piece.segment.start + piece.segment.length
+        return TextBatch(text[first:last], text[first + 1 : last + 1], piece.group)
+
+    def _words(self, piece: Piece) -> int:
+        """Words of a process's batch."""
+        size = self.config.small_batch or self.columns
+        return min(size, self.columns - piece.group * size) * piece.segment.length
+
+    def shares(self, step: Step, place: Place) -> list[float]:
+        whole = sum(map(self._words, step.pieces))  # all processes have equally many columns
+        return [self._words(piece) / whole for piece in step.pieces]
+
+    def tokens(self, piece: Piece) -> int:
+        return self._words(piece) * self.config.devices * self.config.nodes
 
     def begin_epoch(self) -> None:
         self.states = []
 
-    def _groups(self) -> list[Tensor]:
-        """The columns of text of this process, in the groups that are run at a time."""
-        mine = self.text.chunk(self.trainer.world_size, 1)[self.global_rank]
-        return list(mine.split(self.config.small_batch or mine.shape[1], 1))
+    def loss(self, batch: TextBatch) -> Loss:
+        self.states = self.states or [None] * self.groups
+        features, after = self.model(batch.text, self.states[batch.group])
+        self.states[batch.group] = detach(after)
+        loss = self.model.loss(features, batch.target)
+        return Loss(loss + regularisation(features, self.config.ar, self.config.tar), loss)
 
-    def learn(self, step: Step) -> tuple[float, int]:
-        segment: Segment = step.work
-        groups = self._groups()
-        self.states = self.states or [None] * len(groups)
-        optimizer: Any = self.optimizers()
-        columns = sum(text.shape[1] for text in groups)
-        total = 0.0
-        for number, text in enumerate(groups):
-            share = text.shape[1] / columns
-            here = text[segment.start : segment.start + segment.length]
-            target = text[segment.start + 1 : segment.start + segment.length + 1]
-            features, after = self.model(here, self.states[number])
-            loss = self.model.loss(features, target)
-            self.states[number] = detach(after)
-            self.manual_backward((loss + regularisation(features, self.config.ar, self.config.tar)) * share)
-            total += share * loss.item()
-        self.take_step(optimizer, self.config.lr * segment.scale * self._schedule(step))
-        return total, segment.length * self.config.batch_size
+    def optimizer(self) -> Any:
+        return optimizer(
+            "asgd" if self.averaging else self.config.optimizer, self.model.parameters(), self.config
+        )
 
-    def _schedule(self, step: Step) -> float:
-        if self.config.schedule == "constant" or self.averaging:
-            return 1.0
-        return 1 - (step.epoch + step.index / step.steps) / self.config.epochs
+    def rate(self, step: Step) -> float:
+        different = step.pieces[:: self.groups]
+        scale: float = sum(piece.segment.scale for piece in different) / len(different)
+        return self.config.lr * scale * (1.0 if self.averaging else factor(self.config, step.time))
 
-    def validate(self) -> dict[str, float]:
-        loss = mean_loss(self.model, self.corpus.valid, self.config.valid_columns, length=self.config.bptt)
-        return {"loss": loss, "perplexity": math.exp(min(loss, 700))}
+    def validation_options(self) -> dict[str, Any]:
+        return {"columns": self.config.valid_columns}
 
-    def end_epoch(self, figures: dict[str, float]) -> bool:
+    def end_epoch(self, figures: dict[str, float]) -> After:
         """The switch to averaged SGD or, when finetuning, the end: no progress for ``nonmono`` epochs."""
         stuck = no_progress(self.losses, figures["loss"], self.config.nonmono)
         self.losses.append(figures["loss"])
         if self.config.stage == "finetune":
-            return stuck
+            return After.STOP if stuck else After.GO_ON
         if stuck and self.config.optimizer == "sgd" and not self.averaging:
             self.averaging = True
-            self.trainer.optimizers = [self.make_optimizer()]
-        return False
+            return After.NEW_OPTIMIZER
+        return After.GO_ON
 
-    def averaged(self) -> list[Tensor]:
-        """Averaged SGD's own average, where it runs."""
-        if not self.averaging:
-            return super().averaged()
-        optimizer: Any = self.optimizers()
-        state = optimizer.state
-        return [state[parameter]["ax"] for parameter in self.model.parameters()]
-
-    def carried(self) -> dict[str, Any]:
+    def extra_state(self) -> dict[str, Any]:
         return {"losses": self.losses, "averaging": self.averaging, "states": self.states}
 
-    def carry(self, state: dict[str, Any]) -> None:
-        self.losses, self.averaging = list(state["losses"]), bool(state["averaging"])
-        self.states = list(state["states"])
+    def load_extra_state(self, state: dict[str, Any]) -> None:
+        losses, averaging, states = (state.get(name) for name in ("losses", "averaging", "states"))
+        if not isinstance(losses, list) or not all(isinstance(loss, float) for loss in losses):
+            raise ValueError(f"the saved state's losses of validation are no numbers: {losses!r:.40}")
+        if not isinstance(averaging, bool) or not isinstance(states, list):
+            raise ValueError("the saved state does not say where the language model was in its text")
+        if len(states) not in (0, self.groups):
+            raise ValueError(f"the saved state has states of {len(states)} groups, not of {self.groups}")
+        self.losses, self.averaging = losses, averaging
+        self.states = [None if entry is None else self._checked(entry) for entry in states]
+
+    def _checked(self, state: Any) -> State:
+        """A saved state of all layers, where the model is; a ValueError if it is none of this model's."""
+        if not isinstance(state, list) or len(state) != len(self.model.layers):
+            raise ValueError(f"the saved state is not one of {len(self.model.layers)} layers")
+        for layer, entry in zip(self.model.layers, state, strict=True):
+            parts = entry if isinstance(entry, tuple) else (entry,)
+            shapes = [tuple(part.shape) if isinstance(part, Tensor) else None for part in parts]
+            width: Any = layer.hidden_size
+            if any(shape is None or shape[::2] != (1, width) for shape in shapes):
+                raise ValueError(f"the saved state of a layer of width {width} is {shapes}")
+        there = self.loaded.device
+        return [tuple(p.to(there) for p in e) if isinstance(e, tuple) else e.to(there) for e in state]
 
 
 def no_progress(earlier: list[float], loss: float, patience: int) -> bool:
@@ -128,3 +169,93 @@ def no_progress(earlier: list[float], loss: float, patience: int) -> bool:
     False
     """
     return len(earlier) > patience and loss > min(earlier[:-patience])
+
+
+class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
+    """Language modelling: Penn Treebank, WikiText-2, Python's own documentation, or any text."""
+
+    name = "lm"
+    monitor = "loss"
+    metric, lower_is_better = "test_perplexity", True
+    curve = "valid_perplexity"
+    settings = SETTINGS
+    learner_type = LMLearner
+
+    def read(self, config: LMConfig, source: str | None, progress: Progress) -> Corpus:
+        corpus = read_builtin(config.min_count) if source is None else read_folder(Path(source).resolve())
+        digest = hashlib.sha256("\n".join(corpus.vocabulary.words).encode())
+        for stream in (corpus.train, corpus.valid, corpus.test):
+            digest.update(stream.numpy().tobytes())
+        return replace(corpus, about=corpus.about | {"fingerprint": digest.hexdigest()})
+
+    def first_kept(self, config: LMConfig, data: Corpus) -> Kept:
+        return Kept(data.vocabulary)
+
+    def load_kept(self, config: LMConfig, run: Run) -> Kept:
+        return Kept(Vocabulary.load(run.file(VOCABULARY)))
+
+    def build(self, config: LMConfig, kept: Kept) -> LanguageModel:
+        return LanguageModel(config, len(kept.vocabulary))
+
+    def describe(self, data: Corpus, kept: Kept) -> str:
+        train, valid, test = (f"{n:,}" for n in data.about["tokens"].values())
+        return f"{data.about['source']}: {train} / {valid} / {test} words, {data.about['types']:,} types"
+
+    def start(self, learner: LMLearner) -> None:
+        """Finetuning begins with the best weights of another run, whose loss it has to beat."""
+        if learner.config.stage != "finetune":
+            return
+        first = Run.open(learner.config.start or "")
+        if first.task != self.name:
+            raise ValueError(f"{first.folder} is a run of task {first.task!r}; finetuning needs one of 'lm'")
+        if Vocabulary.load(first.file(VOCABULARY)) != learner.kept.vocabulary:
+            raise ValueError(f"{first.folder} was trained on other data than this: their vocabularies differ")
+        load_weights(learner.model, BestState.load(first.file("best.ckpt"), self.name).model)
+        learner.progress.best = learner.validate()["loss"]
+        learner.about["start"] = str(first.folder)
+
+    def begin(self, learner: LMLearner, run: Run) -> None:
+        if learner.config.stage == "finetune":  # the best so far are the weights it starts from
+            save_best(run, learner, {"loss": learner.progress.best})
+
+    def check_fits(self, kept: Kept, data: Corpus, run: Run, options: EvaluateConfig) -> None:
+        if data.vocabulary != kept.vocabulary:
+            raise ValueError(
+                f"{run.folder} was trained with another vocabulary than this data's; "
+                f"for any text file: lrn predict {run.folder} --files FILE"
+            )
+
+    def measure(
+        self,
+        loaded: Loaded[LMConfig, Kept, LanguageModel],
+        data: Corpus,
+        options: EvaluateConfig,
+        progress: Progress,
+    ) -> Score:
+        stream: Tensor = getattr(data, options.part)
+        if options.words:
+            stream = stream[: options.words + 1]
+        columns = 1 if options.dynamic else options.columns
+        counts = {"words": (len(stream) // columns - 1) * columns}
+        if not options.dynamic:
+            loss = mean_loss(loaded.model, stream, columns, progress=progress)
+            return Score(counts, {"loss": loss, "perplexity": perplexity(loss)})
+        dynamic = Dynamic(options.rate, options.decay, options.epsilon)
+        statistics = gradient_statistics(loaded.model, data.train, dynamic, progress)
+        loss = dynamic_loss(loaded.model, stream, statistics, dynamic, progress)
+        settings = {"rate": options.rate, "decay": options.decay, "epsilon": options.epsilon}
+        return Score(counts, {"loss": loss, "perplexity": perplexity(loss)}, {"dynamic": settings})
+
+    def predict(self, loaded: Loaded[LMConfig, Kept, LanguageModel], options: PredictConfig) -> None:
+        predict.run(loaded.model, loaded.kept.vocabulary, options)
+
+    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+        return paper.perplexity(config.get("preset", ""), data.get("tokens", {}).get("train", 0))
+
+
+def perplexity(loss: float) -> float:
+    """The perplexity of a mean loss; a model that is quite wrong has a large one, not an infinite one."""
+    return math.exp(min(loss, 700))
+
+
+TASK = LMTask()

@@ -88,6 +88,8 @@ SETTINGS = TaskSettings(
     presets=PRESETS,
     evaluate=EvaluateConfig,
     predict=PredictConfig,
+    counted={"paper": {"characters": 517, "tags": 10}},
+    note="Without the word vectors, as the paper counts; 517 characters, those of all of GloVe's words.",
     files=(
         ("eng.train", "eng.testa", "eng.testb"),  # as CoNLL-2003 was distributed
         ("train.txt", "valid.txt", "test.txt"),

@@ -10,7 +10,7 @@ from lrn.tasks.ner.schemes import entities
 
 
 @dataclass(frozen=True)
-class Score:
+class Counts:
     """Counts of entities: right ones, those that were predicted, those that are there."""
 
     right: int
@@ -31,7 +31,7 @@ class Score:
         return 200 * self.right / total if total else 0.0
 
 
-def score(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, Score]:
+def score(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, Counts]:
     """Scores by type, and ``all`` of them; an entity is right if its type and both its ends are.
 
     >>> score([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "B-PER"]])["all"].f1
@@ -50,5 +50,5 @@ def score(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) ->
         found.update(span.type for span in got_spans)
         right.update(span.type for span in wanted_spans & got_spans)
     kinds = sorted(set(there) | set(found))
-    scores = {kind: Score(right[kind], found[kind], there[kind]) for kind in kinds}
-    return {"all": Score(right.total(), found.total(), there.total()), **scores}
+    scores = {kind: Counts(right[kind], found[kind], there[kind]) for kind in kinds}
+    return {"all": Counts(right.total(), found.total(), there.total()), **scores}

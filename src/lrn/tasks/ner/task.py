@@ -1,78 +1,195 @@
-"""Training a tagger: Adam on batches of sentences of like length."""
+"""The tagger as a task: Adam on batches of sentences of like length."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from lrn.tasks.ner.config import NERConfig
-from lrn.tasks.ner.data import Codes, Dataset, Sentence, encode
+from lrn.tasks import paper
+from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
+from lrn.tasks.ner import predict
+from lrn.tasks.ner.config import SETTINGS, EvaluateConfig, NERConfig, PredictConfig
+from lrn.tasks.ner.data import Codes, Dataset, Sentence, SentenceBatch, encode, read_builtin, read_folder
 from lrn.tasks.ner.model import Tagger
-from lrn.tasks.ner.score import Score, score
+from lrn.tasks.ner.score import Counts, score
 from lrn.text.batches import by_length
-from lrn.training.trainee import Step, Trainee
+from lrn.text.vectors import read_vectors
+from lrn.training.learner import Loss, Place
+from lrn.training.run import Run
+from lrn.training.schedule import optimizer
+from lrn.training.show import bar
+
+PARTS = ("train", "valid", "test")
+SENTENCES = 64  # to a batch when scoring
 
 
-class NERTrainee(Trainee):
-    """The tagger on a data set."""
+@dataclass(frozen=True)
+class Kept:
+    """What a run of the tagger keeps: the numbers of words, characters and tags.
 
-    task = "ner"
-    decides = "error"
-    config: NERConfig
+    The given vectors are kept in the weights that start from them.
+    """
 
-    def __init__(self, config: NERConfig, dataset: Dataset, codes: Codes, word_width: int) -> None:
-        super().__init__(config)
-        torch.manual_seed(config.seed)
-        self.tagger = Tagger(config, codes, word_width)
-        self.dataset = dataset
-        self.lengths = [len(sentence.words) for sentence in dataset.train]
-        self.last_f1 = 0.0
+    codes: Codes
+    vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def model(self) -> Tagger:
-        return self.tagger
+    def save(self, folder: Path) -> None:
+        self.codes.save(folder)
+
+
+class NERLearner(TaskLearner[NERConfig, Dataset, Kept, Tagger, SentenceBatch]):
+    """The training of a tagger on tagged sentences."""
+
+    def __init__(self, task: NERTask, loaded: Loaded[NERConfig, Kept, Tagger], data: Dataset) -> None:
+        super().__init__(task, loaded, data)
+        self.lengths = [len(sentence.words) for sentence in data.train]
 
     def plan(self, epoch: int) -> list[list[int]]:
         return by_length(self.lengths, self.config.batch_size, seed=self.config.seed, epoch=epoch)
 
-    def make_optimizer(self) -> torch.optim.Optimizer:
-        # fused: the table of word vectors is large, and all of its moments decay at every step
-        return torch.optim.Adam(self.model.parameters(), self.config.lr, eps=1e-7, fused=True)
+    def batch(self, piece: list[int], place: Place) -> SentenceBatch:
+        sentences = [self.data.train[number] for number in place.of(piece)]
+        return encode([s.words for s in sentences], self.kept.codes, [s.tags for s in sentences])
 
-    def learn(self, step: Step) -> tuple[float, int]:
-        world = self.trainer.world_size
-        mine = step.work[self.global_rank :: world]
-        # processes average their gradients; with a batch that does not divide equally, by sentences
-        share = len(mine) * world / len(step.work)
-        sentences = [self.dataset.train[number] for number in mine or step.work[:1]]
-        batch = encode([s.words for s in sentences], self.model.codes, [s.tags for s in sentences])
+    def tokens(self, piece: list[int]) -> int:
+        return sum(self.lengths[number] for number in piece)
+
+    def loss(self, batch: SentenceBatch) -> Loss:
         loss = self.model.loss(batch)
-        self.manual_backward(loss * share)
-        optimizer: Any = self.optimizers()
-        self.take_step(optimizer, self.config.lr)
-        return loss.item(), int(batch.lengths.sum()) * world
+        return Loss(loss, loss)
 
-    def validate(self) -> dict[str, float]:
-        scores = evaluate(self.model, self.dataset.valid)
-        return {"error": 100 - scores["all"].f1, "f1": scores["all"].f1}
+    def optimizer(self) -> torch.optim.Optimizer:
+        if self.config.optimizer != "adam":
+            return super().optimizer()
+        # fused: the table of word vectors is large, and all of its moments decay at every step
+        fused = self.config.precision != "16"
+        return optimizer("adam", self.model.parameters(), self.config, eps=1e-7, fused=fused)
 
 
-def tag_all(model: Tagger, sentences: list[Sentence], size: int = 64) -> list[list[str]]:
+class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
+    """Named entity recognition: CoNLL-2003, or sentences of our own making."""
+
+    name = "ner"
+    monitor = "f1"
+    metric, lower_is_better = "test_f1", False
+    curve = "valid_f1"
+    tests_last_epoch = True
+    settings = SETTINGS
+    learner_type = NERLearner
+
+    def read(self, config: NERConfig, source: str | None, progress: Progress) -> Dataset:
+        if source is None:
+            return read_builtin(config.sentences, config.seed)
+        return read_folder(Path(source).resolve())
+
+    def first_kept(self, config: NERConfig, data: Dataset) -> Kept:
+        if config.vectors is None:
+            return Kept(Codes.of(data.train))
+        needed = {
+            word.lower() for part in PARTS for sentence in getattr(data, part) for word in sentence.words
+        }
+        with bar("reading word vectors") as progress:
+            vectors = read_vectors(config.vectors, None if config.all_vectors else needed, progress)
+        if not vectors:
+            raise ValueError(f"{config.vectors} has no vector for any word of the data")
+        about = {"file": Path(config.vectors).name, "width": _width(vectors), "words": len(vectors)}
+        about["coverage"] = {part: coverage(vectors, getattr(data, part)) for part in PARTS}
+        return Kept(Codes.of(data.train, vectors), vectors, {"vectors": about})
+
+    def load_kept(self, config: NERConfig, run: Run) -> Kept:
+        return Kept(Codes.load(run.folder))
+
+    def fitted(self, config: NERConfig, kept: Kept) -> NERConfig:
+        """A file of vectors decides their width."""
+        return replace(config, word_width=_width(kept.vectors)) if kept.vectors else config
+
+    def build(self, config: NERConfig, kept: Kept) -> Tagger:
+        return Tagger(config, kept.codes)
+
+    def start(self, learner: NERLearner) -> None:
+        """Words begin with their given vectors, or with zeros where they have none."""
+        vectors = learner.kept.vectors
+        if not vectors:
+            return
+        table = torch.zeros_like(learner.model.words.weight)
+        for number, word in enumerate(learner.kept.codes.words.words):
+            if word in vectors:
+                table[number] = torch.from_numpy(vectors[word])
+        learner.model.load_vectors(table)
+
+    def describe(self, data: Dataset, kept: Kept) -> str:
+        parts = "; ".join(
+            f"{name} {data.about[name]['sentences']:,} sentences, {data.about[name]['tokens']:,} tokens, "
+            f"{data.about[name]['entities']:,} entities"
+            for name in PARTS
+        )
+        words = kept.codes.words
+        known = sum(word in kept.vectors for word in words.words)
+        vectors = f"; {known:,} of {len(words):,} words have a vector" if kept.vectors else ""
+        return f"{data.about['source']}: {parts}{vectors}"
+
+    def check_fits(self, kept: Kept, data: Dataset, run: Run, options: EvaluateConfig) -> None:
+        """Any sentences can be tagged."""
+
+    def measure(
+        self,
+        loaded: Loaded[NERConfig, Kept, Tagger],
+        data: Dataset,
+        options: EvaluateConfig,
+        progress: Progress,
+    ) -> Score:
+        sentences: list[Sentence] = getattr(data, options.part)
+        found = score([s.tags for s in sentences], tag_all(loaded, sentences, progress))
+        whole = found.pop("all")
+        figures = {"precision": whole.precision, "recall": whole.recall, "f1": whole.f1}
+        details = {name: _numbers(counts) for name, counts in found.items()}
+        return Score({"sentences": len(sentences), "entities": whole.there}, figures, details)
+
+    def predict(self, loaded: Loaded[NERConfig, Kept, Tagger], options: PredictConfig) -> None:
+        predict.run(loaded.model, loaded.kept.codes, loaded.device, options)
+
+    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+        return paper.f1(config.get("preset", ""), data["train"]["sentences"])
+
+
+def _width(vectors: dict[str, NDArray[np.float32]]) -> int:
+    return len(next(iter(vectors.values())))
+
+
+def coverage(vectors: dict[str, NDArray[np.float32]], sentences: list[Sentence]) -> float:
+    """The share of words, as they stand in the text, that have a vector."""
+    words = [word.lower() for sentence in sentences for word in sentence.words]
+    return round(sum(word in vectors for word in words) / len(words), 4)
+
+
+def _numbers(counts: Counts) -> dict[str, float]:
+    return {
+        "precision": round(counts.precision, 2),
+        "recall": round(counts.recall, 2),
+        "f1": round(counts.f1, 2),
+        "entities": counts.there,
+    }
+
+
+def tag_all(
+    loaded: Loaded[NERConfig, Kept, Tagger], sentences: list[Sentence], progress: Progress
+) -> list[list[str]]:
     """Tags of all sentences, in their order; run in batches of like length."""
     order = sorted(range(len(sentences)), key=lambda n: len(sentences[n].words))
     tags: list[list[str]] = [[] for _ in sentences]
-    training = model.training
-    model.eval()
-    for start in range(0, len(order), size):
-        part = order[start : start + size]
-        batch = encode([sentences[n].words for n in part], model.codes)
-        for number, row in zip(part, model.tag(batch), strict=True):
+    for start in range(0, len(order), SENTENCES):
+        part = order[start : start + SENTENCES]
+        batch = encode([sentences[n].words for n in part], loaded.kept.codes).to(loaded.device)
+        for number, row in zip(part, loaded.model.tag(batch), strict=True):
             tags[number] = row
-    model.train(training)
+        progress((start + len(part)) / len(order))
     return tags
 
 
-def evaluate(model: Tagger, sentences: list[Sentence]) -> dict[str, Score]:
-    """Scores by type, and of all."""
-    return score([s.tags for s in sentences], tag_all(model, sentences))
+TASK = NERTask()

@@ -1,0 +1,69 @@
+"""Optimizers and learning-rate schedules by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lrn.training.config import TrainConfig
+
+Parameters = Iterable[nn.Parameter]
+
+
+def _adam(parameters: Parameters, config: TrainConfig, **options: Any) -> torch.optim.Optimizer:
+    return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay, **options)
+
+
+def _sgd(parameters: Parameters, config: TrainConfig, **options: Any) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, config.lr, weight_decay=config.weight_decay, **options)
+
+
+def _averaged_sgd(parameters: Parameters, config: TrainConfig, **options: Any) -> torch.optim.Optimizer:
+    own = {"t0": 0, "lambd": 0.0, "weight_decay": config.weight_decay} | options
+    return torch.optim.ASGD(parameters, config.lr, **own)
+
+
+_OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": _adam,
+    "sgd": _sgd,
+    "asgd": _averaged_sgd,
+}
+
+
+def optimizer(
+    name: str, parameters: Parameters, config: TrainConfig, **options: Any
+) -> torch.optim.Optimizer:
+    """A new optimizer: adam, sgd or asgd (averaged SGD); ``options`` go to torch's class."""
+    return _OPTIMIZERS[name](parameters, config, **options)
+
+
+def state_names(optimizer: torch.optim.Optimizer) -> set[str]:
+    """What an optimizer gathers for each weight."""
+    if isinstance(optimizer, torch.optim.Adam):
+        return {"step", "exp_avg", "exp_avg_sq"}
+    if isinstance(optimizer, torch.optim.ASGD):
+        return {"step", "eta", "mu", "ax"}
+    return {"momentum_buffer"}
+
+
+def averaged(optimizer: torch.optim.Optimizer, parameters: Parameters) -> list[Tensor]:
+    """Averaged SGD's own average of the weights; empty where there is none."""
+    state = optimizer.state
+    found = [state[parameter].get("ax") for parameter in parameters if parameter in state]
+    return [average for average in found if isinstance(average, Tensor)]
+
+
+def factor(config: TrainConfig, time: float) -> float:
+    """What the learning rate is multiplied by after ``time`` epochs.
+
+    ``constant``: 1; ``linear``: falls to nothing at the last epoch's end; ``exponential``: is multiplied by
+    ``decay`` after every whole epoch.
+    """
+    if config.schedule == "linear":
+        return 1 - time / config.epochs
+    if config.schedule == "exponential":
+        return config.decay ** int(time)
+    return 1.0
