@@ -41,7 +41,7 @@ TINY = flags(
 NO_DROPOUT = flags(drop_input=0, drop_hidden=0, drop_output=0)
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["runs", "lrn.cli", "lrn.tasks.lm.jobs", "lrn.commands"])
+PROCESSES.set_forkserver_preload(["runs", "lrn.cli", "lrn.tasks.lm.task", "lrn.commands", "lightning.fabric"])
 
 
 def write_text(folder: Path, *, words: int = 30, seed: int = 0) -> Path:
@@ -166,10 +166,10 @@ def _hide(package: str) -> None:
 
 def _arrange(fault: Fault) -> None:
     from lrn import files
-    from lrn.training.trainee import Trainee
+    from lrn.training.loop import Loop
 
     count = iter(range(1, 10**9))
-    fsync, step = os.fsync, Trainee.training_step
+    fsync, take = os.fsync, Loop.take
 
     def disturbed_fsync(number: int) -> None:
         fsync(number)
@@ -180,16 +180,17 @@ def _arrange(fault: Fault) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def disturbed_step(self: Trainee, *args: Any) -> None:
-        step(self, *args)
+    def disturbed_take(self: Loop, *args: Any) -> torch.Tensor:
+        loss = take(self, *args)
         if next(count) == fault.number:
             for number in SIGNALS[fault.kind]:
                 os.kill(os.getpid(), number)
+        return loss
 
     if fault.kind in ("kill", "full"):
         files.os.fsync = disturbed_fsync  # type: ignore[attr-defined]
     else:
-        Trainee.training_step = disturbed_step  # type: ignore[method-assign]
+        Loop.take = disturbed_take  # type: ignore[method-assign]
 
 
 # Comparing runs ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lrn.swap import replace
     from lrn.units import ATR, ELRN, GLRN, GRU, LRN, LSTM, OLRN, SRU, UNITS, Unit, make_unit
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ATR",

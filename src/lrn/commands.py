@@ -127,7 +127,8 @@ def resume(folder: str, data: str | None = None, **changes: Any) -> int:
     def claim() -> Run:
         run.lock()
         run.clean()
-        run.change(**changes)
+        if changes:
+            run.change(**changes)
         return run
 
     loop.first_does(claim)

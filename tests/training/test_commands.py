@@ -11,7 +11,7 @@ from runs import TINY, Fault, flags, logged, lrn, state, trained
 from safetensors.torch import load_file, save_file
 
 from lrn import cli
-from lrn.training.trainee import Trainee
+from lrn.training.loop import Loop
 
 
 @pytest.fixture
@@ -67,13 +67,13 @@ def test_save_steps(every, saved, command, tmp_path):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads(threads, command, monkeypatch):
     seen = []
-    step = Trainee.training_step
+    take = Loop.take
 
     def spy(self, *args):
         seen.append(torch.get_num_threads())
-        step(self, *args)
+        return take(self, *args)
 
-    monkeypatch.setattr(Trainee, "training_step", spy)
+    monkeypatch.setattr(Loop, "take", spy)
     before = torch.get_num_threads()
     try:
         assert cli.main([*command, *flags(threads=threads, max_steps=2)]) == 0
@@ -134,7 +134,7 @@ def test_a_run_that_lacks_a_file(words, name, finished, tmp_path, monkeypatch, c
         "evaluate": ("config.json", "vocabulary.json", "best.ckpt"),
         "predict": ("config.json", "vocabulary.json", "best.ckpt"),
         "export": ("config.json", "best.ckpt"),
-        "train": ("config.json", "about.json", "last.ckpt"),
+        "train": ("config.json", "last.ckpt"),
     }[words[0]]
     assert code == (2 if name in needed else 0), said.err
     if code:

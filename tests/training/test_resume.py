@@ -71,13 +71,13 @@ def test_killed_with_a_file_half_written(learning, undisturbed, text, tmp_path):
 def test_averaging_was_under_way(undisturbed):
     """Or the tests with averaged SGD show nothing."""
     saved = state(undisturbed("lstm-averaged-sgd"))
-    assert saved["carried"]["averaging"]
+    assert saved["extra"][0]["averaging"]
     assert all("ax" in entry for entry in saved["optimizer"]["state"].values())
     assert saved["progress"]["best_epoch"] > 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", range(4, 28, 2))
+@pytest.mark.parametrize("place", range(5, 28, 2))
 def test_killed_at_any_file(place, undisturbed, text, tmp_path):
     interrupted(tmp_path / "run", text, LEARNING["lrn-adam-dropout"], [Fault("kill", place)])
     agree(tmp_path / "run", undisturbed("lrn-adam-dropout"))
@@ -102,14 +102,18 @@ def test_full_disk(undisturbed, text, tmp_path):
     agree(run, undisturbed("lrn-adam-dropout"))
 
 
-@pytest.mark.parametrize("place", [1, 2])
-def test_killed_before_it_is_a_run(place, text, tmp_path):
-    """While about.json or config.json is written: what is there is not taken for a run."""
+@pytest.mark.parametrize("place", [1, 2, 3, 4])
+def test_killed_before_it_is_a_run(place, undisturbed, text, tmp_path):
+    """While one of its first files is written: there is no run, and the same command makes one."""
     run = tmp_path / "run"
-    lrn("train", "lm", "--data", text, "--out", run, *TINY, fault=Fault("kill", place))
+    command = ["lm", "--data", text, "--out", run, *TINY, *LEARNING["lrn-adam-dropout"]]
+    assert lrn("train", *command, fault=Fault("kill", place)).code == -9
     done = lrn("train", "--resume", run)
-    assert done.code == 2
-    assert done.err == f"lrn: {run} is not a run folder: it has no config.json\n"
+    assert (done.code, done.err) == (2, f"lrn: there is no run folder {run}\n")
+    if place == 4:
+        trained(*command)
+        agree(run, undisturbed("lrn-adam-dropout"))
+        assert [path.name for path in tmp_path.iterdir()] == ["run"], "what the killed one left is gone"
 
 
 def test_files_that_cannot_grow(undisturbed, text, tmp_path):
@@ -136,7 +140,8 @@ def test_the_log_is_that_of_the_steps(finished):
 
 
 def contents(folder):
-    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+    files = [path for path in folder.iterdir() if path.name != ".lock"]
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
 
 def test_a_finished_run_stays_as_it_is(finished):
@@ -201,13 +206,22 @@ def test_data_that_is_gone(text, tmp_path):
     ("damage", "says"),
     [
         (lambda run: (run / "last.ckpt").write_bytes((run / "last.ckpt").read_bytes()[:-1]), "damaged"),
-        (lambda run: shutil.copy(run / "best.ckpt", run / "last.ckpt"), "lacks average, carried, optimizer"),
+        (
+            lambda run: shutil.copy(run / "best.ckpt", run / "last.ckpt"),
+            "last.ckpt is damaged: it has no optimizer",
+        ),
         (lambda run: (run / "log.csv").write_text("a,b\n1,2\n"), "log.csv is damaged"),
         (lambda run: (run / "about.json").unlink(), "about.json is missing"),
         (lambda run: (run / "about.json").write_text("[]"), "about.json is damaged"),
-        (lambda run: (run / "config.json").write_text('{"task": "lm", "speed": 3}'), "does not know: speed"),
-        (lambda run: (run / "config.json").write_text('{"task": "lm", "epochs": "3"}'), "epochs"),
-        (lambda run: (run / "config.json").write_text('{"task": "lmm"}'), "did you mean 'lm'?"),
+        (
+            lambda run: (run / "config.json").write_text('{"task": "lm", "format": 2, "speed": 3}'),
+            "does not know: speed",
+        ),
+        (
+            lambda run: (run / "config.json").write_text('{"task": "lm", "format": 2, "epochs": "3"}'),
+            "epochs",
+        ),
+        (lambda run: (run / "config.json").write_text('{"task": "lmm", "format": 2}'), "did you mean 'lm'?"),
         (lambda run: (run / "config.json").write_text("{"), "config.json is damaged"),
         (lambda run: (run / "config.json").unlink(), "is not a run folder"),
     ],
@@ -234,6 +248,6 @@ def test_finetuning(finished, text, tmp_path):
     reference = tmp_path / "reference"
     trained("lm", "--data", text, "--out", reference, *TINY, *learning)
     assert state(reference)["progress"]["best_epoch"] == 3
-    # written: about, best, config, last; after the first epoch: best, log, last
-    interrupted(tmp_path / "run", text, learning, [Fault("kill", 6)])
+    # written: about, vocabulary, best, last, config; after the first epoch: best, log, last
+    interrupted(tmp_path / "run", text, learning, [Fault("kill", 7)])
     agree(tmp_path / "run", reference)

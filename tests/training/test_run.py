@@ -53,7 +53,7 @@ def test_never_overwritten(tmp_path):
 
 
 def test_overwritten_when_told(tmp_path):
-    make(tmp_path / "run", seed=1)
+    make(tmp_path / "run", seed=1).release()
     (tmp_path / "run" / "best.ckpt").write_text("old")
     make(tmp_path / "run", seed=2, overwrite=True)
     assert Run.open(tmp_path / "run").config["seed"] == 2
@@ -95,23 +95,26 @@ def test_it_is_a_run_only_when_it_is_complete(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         Run.create("lm", LMConfig(out=str(tmp_path / "run")), {}, begin)
-    with pytest.raises(ValueError, match="is not a run folder"):
+    with pytest.raises(FileNotFoundError, match="there is no run folder"):
         Run.open(tmp_path / "run")
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_full_disk_leaves_nothing_in_the_way(overwrite, tmp_path):
+def test_a_full_disk_leaves_what_there_was(overwrite, tmp_path):
     def begin(run):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     if overwrite:
-        make(tmp_path / "run")
+        make(tmp_path / "run", seed=7).release()
     config = LMConfig(out=str(tmp_path / "run"), overwrite=overwrite)
     with pytest.raises(
         ValueError, match=r"run folder .*run \(No space left on device\); choose another: --out"
     ):
         Run.create("lm", config, {}, begin)
-    make(tmp_path / "run")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"] * overwrite
+    assert not overwrite or Run.open(tmp_path / "run").config["seed"] == 7
+    make(tmp_path / "run", overwrite=overwrite)
 
 
 @pytest.mark.parametrize("what", ["exists", "iterdir", "mkdir"])
@@ -131,8 +134,8 @@ def test_no_permission_to_overwrite(tmp_path, monkeypatch):
     def refuse(path, *args, **kwargs):
         raise PermissionError(errno.EACCES, "Permission denied", "config.json")
 
-    make(tmp_path / "run")
-    monkeypatch.setattr("shutil.rmtree", refuse)
+    make(tmp_path / "run").release()
+    monkeypatch.setattr("os.rename", refuse)
     with pytest.raises(ValueError, match=r"run folder .*run \(Permission denied\); choose another: --out"):
         make(tmp_path / "run", overwrite=True)
 

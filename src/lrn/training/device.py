@@ -63,13 +63,13 @@ def check(config: TrainConfig) -> None:
 def fabric(config: TrainConfig) -> Fabric:
     """The settings' devices and processes, launched: from here on this is one of several processes."""
     check(config)
-    for name in ("lightning.pytorch", "lightning.fabric"):
-        logging.getLogger(name).setLevel(logging.WARNING)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="lightning")
         from lightning.fabric import Fabric
         from lightning.fabric.strategies.ddp import DDPStrategy
 
+        for name in ("lightning.pytorch", "lightning.fabric"):
+            logging.getLogger(name).setLevel(logging.WARNING)
         processes = config.devices * config.nodes
         made = Fabric(
             accelerator=config.accelerator,

@@ -1,4 +1,4 @@
-"""A training from wherever it is to its end: shown, logged, validated after every epoch, saved, and stopped cleanly."""
+"""A training from wherever it is to its end: shown, logged, validated, saved, and stopped cleanly."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What a task trains: a model, what an epoch consists of, and what is lost on a batch of it.
 
-The order of the data and all randomness are functions of (seed, epoch, step, process), so that the state to save
-is small: weights, optimizer, how far the training is, and what the task carries from step to step. An interrupted
-training goes on from there to the same weights, bit for bit.
+The order of the data and all randomness are functions of (seed, epoch, step, process), so that the state to
+save is small: weights, optimizer, how far the training is, and what the task carries from step to step. An
+interrupted training goes on from there to the same weights, bit for bit.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class After(enum.Enum):
 
 
 class Learner(ABC, Generic[Config, Model, Batch]):
-    """A task's training. Subclasses say what an epoch's plan is, what a batch of it is and what is lost on it,
+    """A task's training. Subclasses say what an epoch's plan is, what a batch of it is, what is lost on it,
     and how to validate; :class:`lrn.training.loop.Loop` takes the steps.
 
     Args:
@@ -196,7 +196,7 @@ class Learner(ABC, Generic[Config, Model, Batch]):
     # Averaged weights --------------------------------------------------------------------------
 
     def update_average(self) -> None:
-        """Update the exponential moving average; early on, what there is counts for more than what there was."""
+        """Update the moving average; early on, what there is counts for more than what there was."""
         if not self.config.ema:
             return
         weights = [parameter.detach() for parameter in self.model.parameters()]

@@ -1,7 +1,7 @@
 """The loop that every task is trained by, on the devices and processes that Fabric gives it.
 
-A step never waits for the device: batches are made ahead and moved without waiting, lengths stay on the host, and
-losses are read when they are logged.
+A step never waits for the device: batches are made ahead and moved without waiting, lengths stay on the host,
+and losses are read when they are logged.
 """
 
 from __future__ import annotations

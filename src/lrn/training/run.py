@@ -58,10 +58,13 @@ class Run:
     def check_free(cls, task: str, config: TrainConfig) -> None:
         """Raise a ValueError if the folder that a new run would have is taken and may not go."""
         folder = cls.folder_for(task, config)
-        if folder.exists() and not folder.is_dir():
-            raise ValueError(f"{folder} is a file; --out must name a folder")
-        if not folder.exists() or not _content(folder):
-            return
+        try:
+            if folder.exists() and not folder.is_dir():
+                raise ValueError(f"{folder} is a file; --out must name a folder")
+            if not folder.exists() or not _content(folder):
+                return
+        except OSError as error:
+            raise _cannot_make(folder, error.strerror or str(error)) from None
         if not _is_run(folder):
             raise ValueError(f"{folder} exists and is not a run folder; choose another: --out")
         if not config.overwrite:
@@ -101,9 +104,7 @@ class Run:
             _put_in_place(temporary, folder)
         except OSError as error:
             reason = (error.strerror or str(error)).replace(str(temporary), str(folder))
-            raise ValueError(
-                f"cannot make the run folder {folder} ({reason}); choose another: --out"
-            ) from None
+            raise _cannot_make(folder, reason) from None
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         run.folder = folder
@@ -197,6 +198,10 @@ class Run:
         write_json(self.metrics, before | values)
 
 
+def _cannot_make(folder: Path, reason: str) -> ValueError:
+    return ValueError(f"cannot make the run folder {folder} ({reason}); choose another: --out")
+
+
 def _content(folder: Path) -> list[Path]:
     """What is in a folder beside a lock that nobody holds."""
     return [path for path in folder.iterdir() if path.name != LOCK]
@@ -255,7 +260,8 @@ def versions() -> dict[str, str]:
         "platform": platform.platform(),
         "cores": str(os.cpu_count()),
     }
-    for package in ("lrn", "torch", "lightning", "numpy"):
+    found["lrn"] = lrn.__version__
+    for package in ("torch", "lightning", "numpy"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
