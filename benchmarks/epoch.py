@@ -14,10 +14,10 @@ import time
 from typing import Any
 
 import torch
+from lrn.training.trainee import Step, Trainee
 
 from lrn import tasks
 from lrn.compare import units_of
-from lrn.training.trainee import Step, Trainee
 
 
 def prepare(task: str, unit: str, words: argparse.Namespace) -> Trainee:

@@ -178,14 +178,12 @@ def _fit(task: Any, loop: Any, run: Run) -> int:
 def compare(name: str, kind: type[Any], values: dict[str, Any]) -> int:
     """Several units, the same settings."""
     from lrn import compare
-    from lrn.files import make_folder
 
     units = compare.units_of(values.pop("units"))
     seeds = compare.seeds_of(str(values.pop("seeds")))
     config = kind(**values, unit=units[0], seed=seeds[0])
     out = Path(config.out or f"comparisons/{name}-{config.preset}")
     tasks.load(name)  # if something that training needs is not installed, the error comes now
-    make_folder(out)
     return compare.compare(name, config, units, seeds, out)
 
 

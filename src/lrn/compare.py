@@ -27,7 +27,7 @@ from rich.table import Table
 from lrn import tasks
 from lrn.bench.timing import alternate
 from lrn.checks import choice
-from lrn.files import write_json
+from lrn.files import make_folder, write_json
 from lrn.names import UNITS
 from lrn.report import page, records, tables
 from lrn.report.memory import Picture, inline
@@ -35,6 +35,8 @@ from lrn.report.results import Comparison, Curve, Drawing, Facts, Timing, UnitRe
 from lrn.tasks.base import Task
 from lrn.training import device
 from lrn.training.config import TrainConfig
+from lrn.training.lock import NAME as LOCK
+from lrn.training.lock import Lock
 from lrn.training.loop import Loop
 from lrn.training.run import Run, command, versions
 
@@ -47,7 +49,18 @@ RESULTS = "results.json"
 def compare(task: str, config: TrainConfig, units: list[str], seeds: list[int], out: Path) -> int:
     """Train, measure, and write results.json, table.md, table.tex and report.html into ``out``."""
     console = Console()
-    _claim(out, task, config, units, seeds)
+    make_folder(out)
+    lock = Lock(out)
+    try:
+        _claim(out, task, config, units, seeds)
+        return _compare(task, config, units, seeds, out, console)
+    finally:
+        lock.release()
+
+
+def _compare(
+    task: str, config: TrainConfig, units: list[str], seeds: list[int], out: Path, console: Console
+) -> int:
     plan = [(unit, seed) for seed in seeds for unit in units]
     if not _train_all(task, config, plan, out, console):
         console.print(f"stopped; the same command goes on where it was ({out})", highlight=False)
@@ -66,7 +79,7 @@ def compare(task: str, config: TrainConfig, units: list[str], seeds: list[int], 
 
 
 def _claim(out: Path, task: str, config: TrainConfig, units: list[str], seeds: list[int]) -> None:
-    """Make the folder, or see that it is that of this very comparison."""
+    """Write down what the folder is for, or see that it is that of this very comparison."""
     wanted: Facts = {"task": task, "units": units, "seeds": seeds, "config": _settings(config)}
     path = out / "compare.json"
     if path.exists() and not config.overwrite:
@@ -78,11 +91,11 @@ def _claim(out: Path, task: str, config: TrainConfig, units: list[str], seeds: l
                 "or --overwrite"
             )
         return
-    if out.exists() and any(out.iterdir()):
-        if not path.exists():
-            raise ValueError(f"{out} exists and is not a comparison; choose another --out")
-        shutil.rmtree(out)
-    out.mkdir(parents=True, exist_ok=True)
+    there = [entry for entry in out.iterdir() if entry.name != LOCK]
+    if there and not path.exists():
+        raise ValueError(f"{out} exists and is not a comparison; choose another --out")
+    for entry in there:
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     write_json(path, wanted)
 
 

@@ -193,9 +193,8 @@ class Loop:
             )
         learner = self.learner
         load_weights(learner.model, state.model)
-        learner.progress = progress = Progress(**state.progress)
-        if not progress.finished and progress.index and progress.index >= len(learner.steps(progress.epoch)):
-            raise ValueError(f"the saved state is {progress.index} steps into an epoch that has fewer")
+        learner.progress = Progress(**state.progress)
+        _check_progress(learner)
         learner.load_extra_state(state.extra[self.place.rank])
         parameters = list(learner.model.parameters())
         state.check_average(parameters)
@@ -215,6 +214,17 @@ class _Runner(nn.Module):
 
     def forward(self, run: Callable[[], Loss]) -> Loss:
         return run()
+
+
+def _check_progress(learner: Learner[Any, Any, Any]) -> None:
+    """Raise a ValueError if a training cannot be where its saved state says it is."""
+    done, epochs = learner.progress, learner.config.epochs
+    if done.finished:
+        return
+    if done.epoch >= epochs:
+        raise ValueError(f"the saved state has {done.epoch} epochs done, and is not finished, of {epochs}")
+    if done.index and done.index >= len(learner.steps(done.epoch)):
+        raise ValueError(f"the saved state is {done.index} steps into an epoch that has fewer")
 
 
 def check_finite(value: float, what: str, learner: Learner[Any, Any, Any]) -> None:
