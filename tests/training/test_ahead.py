@@ -1,4 +1,4 @@
-"""Batches that a worker makes ahead: in order, bounded, with errors where they belong, and gone when closed."""
+"""Batches that a worker makes ahead: in order, bounded, with errors where they belong, gone when closed."""
 
 import threading
 import time
