@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from lrn.bench.peers import FLOOR, LOOP, SRU_PACKAGE
 from lrn.bench.results import Bench, Times
+from lrn.files import write_whole
+from lrn.report import palette
 
-# A colour-blind safe set (Okabe and Ito's), LRN's own first.
-COLOURS = {
-    "lrn": "#D55E00",
-    "olrn": "#E69F00",
-    "sru": "#56B4E9",
-    "atr": "#009E73",
-    "nn.LSTM": "#0072B2",
-    "nn.GRU": "#CC79A7",
-    LOOP: "#F0E442",
-    SRU_PACKAGE: "#000000",
-    FLOOR: "#999999",
-}
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def ratios(row: Times) -> dict[str, float]:
@@ -98,21 +91,14 @@ def _threads_table(shapes: dict[str, dict[str, Times]]) -> Table:
 def draw(result: Bench, path: Path) -> Path | None:
     """Bars: a training step's time relative to LRN, per shape. Nothing without matplotlib."""
     try:
-        import matplotlib
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import FuncFormatter
     except ModuleNotFoundError:
         return None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    from matplotlib.ticker import FuncFormatter
-
     rows = result.training
-    names = [name for name in COLOURS if name in next(iter(rows.values()))]
-    figure, axes = pyplot.subplots(figsize=(max(5.0, 1.5 * len(rows)), 4.6), layout="constrained")
-    width = 0.84 / len(names)
-    for i, name in enumerate(names):
-        values = [ratios(row)[name] for row in rows.values()]
-        places = [shape - 0.42 + width * (i + 0.5) for shape in range(len(rows))]
-        axes.bar(places, values, width, label=name, color=COLOURS[name])
+    figure = Figure(figsize=(max(7.2, 1.5 * len(rows)), 4.8), layout="constrained")
+    axes = figure.add_subplot()
+    _bars(axes, rows)
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
@@ -124,13 +110,31 @@ def draw(result: Bench, path: Path) -> Path | None:
     axes.spines[["top", "right"]].set_visible(False)
     where = result.machine
     axes.set_title(
-        f"One layer, forward and backward, float32 · {where.processor}, {where.threads} threads, "
-        f"torch {where.torch}",
+        "One layer, forward and backward, float32\n"
+        f"{where.processor}, {where.threads} threads, torch {where.torch}",
         fontsize=10,
+        loc="left",
     )
     axes.legend(ncols=5, loc="upper left", fontsize=8, frameon=False, bbox_to_anchor=(0, -0.14))
-    temporary = path.with_suffix(".part.png")
-    figure.savefig(temporary, dpi=150)
-    pyplot.close(figure)
-    temporary.replace(path)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=150)
+    write_whole(path, lambda file: file.write(drawn.getvalue()))
     return path
+
+
+def _bars(axes: Axes, rows: dict[str, Times]) -> None:
+    """A bar for each peer in its unit's colour, hatched beside the unit itself."""
+    names = list(next(iter(rows.values())))
+    width = 0.84 / len(names)
+    for place, name in enumerate(names):
+        unit = palette.unit_of(name)
+        axes.bar(
+            [shape - 0.42 + width * (place + 0.5) for shape in range(len(rows))],
+            [ratios(row)[name] for row in rows.values()],
+            width,
+            label=name,
+            color=palette.colour(name),
+            hatch="//////" if unit != name and unit in names else None,
+            edgecolor="white",
+            linewidth=0,
+        )

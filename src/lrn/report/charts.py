@@ -6,17 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-# Okabe & Ito's colours, which also the colour-blind tell apart; black is left out for the dark
-COLOURS = {
-    "lrn": "#d55e00",
-    "lstm": "#0072b2",
-    "gru": "#56b4e9",
-    "sru": "#009e73",
-    "atr": "#cc79a7",
-    "olrn": "#e69f00",
-    "glrn": "#8c8c8c",
-    "elrn": "#b8a000",
-}
+from lrn.report.palette import colour
+
 WIDTH, HEIGHT = 420, 260
 LEFT, RIGHT, TOP, BOTTOM = 48, 52, 30, 40
 LETTER, LINE = 7.5, 14  # about the size of a letter, to keep labels apart
@@ -25,10 +16,6 @@ DOTS = 40  # a curve of more points is drawn without dots
 Point = tuple[float, float]
 Range = tuple[float, float]
 Box = tuple[float, float, float, float]
-
-
-def colour(unit: str) -> str:
-    return COLOURS.get(unit, "#8c8c8c")
 
 
 class Axis:

@@ -7,22 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lrn.files import write_whole
+from lrn.report import palette
 
-# Okabe and Ito's colours, told apart by all eyes; units of a kind share a pattern
-STYLES: dict[str, tuple[str, str]] = {
-    "nn.RNN": ("#999999", ":"),
-    "lstm": ("#0072b2", "--"),
-    "gru": ("#56b4e9", "--"),
-    "atr": ("#009e73", "-."),
-    "sru": ("#cc79a7", "-."),
-    "olrn": ("#e69f00", "-"),
-    "lrn": ("#d55e00", "-"),
-}
 LEAST = 1e-12  # what is smaller is gone
 
 
 def draw(norms: Mapping[str, Sequence[float]], path: Path, title: str) -> None:
-    """A line a unit: ``norms[unit][n]`` is that of ``∂h_T / ∂h_{T-n}``. PNG or SVG, by the name."""
+    """Draw a line for each unit, ``norms[unit][n]`` being that of ``∂h_T / ∂h_{T-n}``, as PNG or SVG."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -30,10 +21,10 @@ def draw(norms: Mapping[str, Sequence[float]], path: Path, title: str) -> None:
     with matplotlib.rc_context({"font.size": 9, "svg.fonttype": "none"}):
         axes = figure.add_subplot()
         for unit, values in norms.items():
-            ink, dashes = STYLES.get(unit, ("#000000", "-"))
+            ink, pattern = palette.colour(unit), palette.dashes(unit)
             width = 2.4 if unit == "lrn" else 1.5
-            axes.plot(values, color=ink, linestyle=dashes, linewidth=width, label=unit)
-        axes.axhline(1.0, color="#bbbbbb", linewidth=0.8, zorder=0)
+            axes.plot(values, color=ink, linestyle=pattern, linewidth=width, label=unit)
+        axes.axhline(1.0, color=palette.FAINT, linewidth=0.8, zorder=0)
         axes.set_yscale("log")
         axes.set_ylim(bottom=LEAST)
         axes.set_xlabel("distance n, in steps")

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lrn.files import write_whole
+from lrn.report import palette
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 
     from lrn.analysis import Memory
 
-# Okabe and Ito's, told apart by all eyes; each has a pattern of its own too, for print without colour
-INKS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00")
+# Curves that are named have a pattern of their own beside their colour, for print without colour.
 DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 WORDS_ON_AXIS = 90  # beyond that positions are numbered
 
@@ -115,12 +115,17 @@ def _curves(axes: Axes, picture: Picture) -> None:
     best = picture.ranking[: picture.top]
     for k in range(len(picture.words)):
         place = range(k, len(picture.words))
-        style: dict[str, Any] = {"color": "#9a9a9a", "linewidth": 0.8, "alpha": 0.75}
+        marker = "." if k == len(picture.words) - 1 else None  # of a single point no line is seen
+        (line,) = axes.plot(place, picture.curves[k][k:], gid=f"curve-{k}", marker=marker)
         if k in best:
             rank = best.index(k)
-            style = {"color": INKS[rank % 5], "linewidth": 2.0, "linestyle": DASHES[rank % 5], "zorder": 3}
-        marker = "." if k == len(picture.words) - 1 else None  # of a single point no line is seen
-        axes.plot(place, picture.curves[k][k:], gid=f"curve-{k}", marker=marker, **style)
+            line.set(color=_ink(rank), linewidth=2.0, linestyle=DASHES[rank % len(DASHES)], zorder=3)
+        else:
+            line.set(color=palette.FAINT, linewidth=0.8, alpha=0.75)
+
+
+def _ink(rank: int) -> str:
+    return palette.RANKS[rank % len(palette.RANKS)]
 
 
 def _names(axes: Axes, picture: Picture) -> None:
@@ -131,7 +136,7 @@ def _names(axes: Axes, picture: Picture) -> None:
     for k in best:
         place = max(picture.curves[k][-1] / highest, last + 0.055)
         last = place
-        ink = INKS[picture.ranking.index(k) % 5]
+        ink = _ink(picture.ranking.index(k))
         axes.annotate(
             f"{_plain(picture.words[k])} ({k + 1})",
             (1.01, place * highest / (axes.get_ylim()[1])),
@@ -192,18 +197,20 @@ def data(picture: Picture) -> bytes:
     return (json.dumps(content, ensure_ascii=False) + "\n").encode()
 
 
-STYLE = """
-:root { color-scheme: light dark }
+STYLE = (
+    f":root {{ color-scheme: light dark; --accent: {palette.ACCENT} }}"
+    + """
 body { margin: 0 auto; max-width: 1160px; padding: 1.2rem; font: 16px/1.6 system-ui, sans-serif }
 h1 { font-size: 1.2rem } figure { margin: 1rem 0; background: #fff; border-radius: 6px; overflow-x: auto }
 svg { display: block; width: 100%; min-width: 640px; height: auto }
 p.words span { padding: .1em .15em; border-radius: 4px; cursor: default; outline-offset: 1px }
-p.words span:hover, p.words span:focus { outline: 2px solid #d55e00 }
+p.words span:hover, p.words span:focus { outline: 2px solid var(--accent) }
 p.note { color: gray; font-size: .85rem }
 svg.pointing [id^=curve-] { opacity: .12 } svg.pointing .lit { opacity: 1 }
-svg .lit path { stroke: #d55e00 !important; stroke-width: 3 !important; stroke-dasharray: none !important;
-  stroke-opacity: 1 !important }
+svg .lit path { stroke: var(--accent) !important; stroke-width: 3 !important;
+  stroke-dasharray: none !important; stroke-opacity: 1 !important }
 """
+)
 SCRIPT = """
 const svg = document.querySelector("svg"), said = document.querySelector("#said");
 const light = (k) => {
@@ -247,7 +254,7 @@ def _spans(picture: Picture) -> list[str]:
         left, half = picture.curves[k][-1], picture.half_life[k]
         lasting = "more than the rest of the text" if half == float("inf") else f"{half:.0f} words"
         about = f"{word} ({k + 1}): {left:.4f} left at the end; half-life {lasting}"
-        shade = f"background: rgb(213 94 0 / {0.55 * left / most:.3f})"
+        shade = f"background: {palette.ACCENT}{round(140 * left / most):02x}"  # more or less transparent
         marked = f'data-word="{k}" tabindex="0" title="{escape(about)}" style="{shade}"'
         spans.append(f"<span {marked}>{escape(word)}</span>")
     return spans
