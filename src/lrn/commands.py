@@ -233,27 +233,12 @@ def memory(run: Run, options: Any) -> int:
 
 def gradients(units: list[str], steps: int, hidden: int, keep: float, seed: int, out: Path) -> int:
     """The figure of how far back gradients reach, at first weights, on random input; the norms as well."""
-    import torch
-
-    from lrn import analysis, make_unit
-    from lrn.nn import keep_at_first
+    from lrn import analysis
     from lrn.report import gradients
-    from lrn.units.kinds import ElementwiseUnit
 
     if out.suffix.lower() not in (".png", ".svg"):
         raise ValueError(f"--out {out}: the name must end in .png or .svg")
-    torch.manual_seed(seed)
-    x = torch.randn(steps, hidden, dtype=torch.float64)
-    norms: dict[str, list[float]] = {}
-    norms["nn.RNN"] = analysis.distance_norms(torch.nn.RNN(hidden, hidden, dtype=x.dtype), x).tolist()
-    for name in units:
-        unit = make_unit(name, hidden, hidden, dtype=x.dtype)
-        if keep and name not in ("atr", "elrn"):  # which have no gate of their own for that
-            keep_at_first(unit, keep)
-        if isinstance(unit, ElementwiseUnit):
-            norms[name] = analysis.gradients(unit, x).norms().tolist()
-        else:
-            norms[name] = analysis.distance_norms(unit, x).tolist()
+    norms = analysis.norms_by_unit(units, steps, hidden, keep, seed)
     gradients.draw(
         norms, out, f"first weights{f', keep {keep:g}' if keep else ''}; H = {hidden}, seed {seed}"
     )

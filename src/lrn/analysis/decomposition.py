@@ -26,53 +26,57 @@ class Decomposition:
 
     @property
     def steps(self) -> int:
+        """The length T of the sequence."""
         return len(self.gates.v)
 
     def weights(self, t: int) -> Tensor:
-        """Of all tokens up to ``t`` in the state after it, ``[t + 1, H]``."""
+        """The weights of all tokens up to ``t`` in the state after it, ``[t + 1, H]``."""
         if not 0 <= t < self.steps:
             raise ValueError(f"t must be from 0 to {self.steps - 1}, got {t}")
         chain = self.gates.log_f.cumsum(0)
         return (self.gates.log_i[: t + 1] + chain[t] - chain[: t + 1]).exp()
 
     def all_weights(self) -> Tensor:
-        """``[k, t, H]``, zeros where k > t: T·T·H numbers, so for short sequences only."""
+        """The weight of every token in every state, ``[k, t, H]``, zeros where k > t.
+
+        These are T·T·H numbers, so it is for short sequences only.
+        """
         chain = self.gates.log_f.cumsum(0)
-        log = self.gates.log_i[:, None] + chain[None] - chain[:, None]
-        later = torch.ones(self.steps, self.steps, dtype=torch.bool).triu()
+        log = self.gates.log_i[:, None] + chain[None] - chain[:, None]  # [k, t, H]
+        later = torch.ones(self.steps, self.steps, dtype=torch.bool, device=log.device).triu()
         return log.masked_fill(~later[:, :, None], -torch.inf).exp()
 
     def mean_weights(self) -> Tensor:
-        """The mean over channels, ``[k, t]``, zeros where k > t; worked out a few tokens at a time."""
+        """The weights' mean over channels, ``[k, t]``, zeros where k > t, a few tokens at a time."""
         return torch.cat([part.mean(-1) for _, part in self._parts()])
 
     def _parts(self) -> Iterator[tuple[slice, Tensor]]:
         """All weights for some tokens k at a time, ``[some, T, H]``."""
         chain = self.gates.log_f.cumsum(0)
         size = max(1, CHUNK // chain.numel())
-        place = torch.arange(self.steps)
+        place = torch.arange(self.steps, device=chain.device)
         for start in range(0, self.steps, size):
             part = slice(start, min(start + size, self.steps))
-            log = (self.gates.log_i[part] - chain[part])[:, None] + chain[None]
+            log = (self.gates.log_i[part] - chain[part])[:, None] + chain[None]  # [some, T, H]
             later = place[None] >= place[part, None]
             yield part, log.masked_fill(~later[:, :, None], -torch.inf).exp()
 
     def sums(self) -> Tensor:
-        """``Σ_k w(k, t) ⊙ v_k`` for every t, ``[T, H]``."""
+        """The weighted sums ``Σ_k w(k, t) ⊙ v_k`` for every t, ``[T, H]``."""
         total = torch.zeros_like(self.gates.v)
         for part, weights in self._parts():
             total += (weights * self.gates.v[part, None]).sum(0)
         return total
 
     def explained(self) -> Tensor:
-        """How much of each state its sum explains, ``[T]``: ``1 − ‖h_t − sum_t‖² / ‖h_t‖²``; at most 1."""
+        """The part of a state that its sum explains, ``[T]``: at most 1, ``1 − ‖h_t − sum_t‖² / ‖h_t‖²``."""
         memory = self.gates.memory
         rest = (memory - self.sums()).pow(2).sum(1)
         return 1 - rest / memory.pow(2).sum(1).clamp_min(torch.finfo(memory.dtype).tiny)
 
 
 def decompose(unit: ElementwiseUnit, x: Tensor) -> Decomposition:
-    """Decompose the states of ``unit`` (one layer, one direction) over the sequence ``x [T, I]``.
+    """The states of ``unit`` (one layer, one direction) over the sequence ``x [T, I]`` as weighted sums.
 
     >>> import torch, lrn
     >>> unit = lrn.LRN(3, 4, activation="identity")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from lrn.analysis.gates import gates_of
+from lrn.nn import keep_at_first
+from lrn.units import make_unit
 from lrn.units.kinds import ElementwiseUnit
 
 
@@ -19,22 +22,22 @@ class Gradients:
     """The one-step Jacobians of an elementwise unit, which are diagonal, over one sequence.
 
     Args:
-        jacobian: ``[T, H]``: ``∂m_t / ∂m_{t-1}``, m being h (SRU: c).
+        jacobian: the diagonals ``∂m_t / ∂m_{t-1}``, m being h (SRU: c), ``[T, H]``.
     """
 
     jacobian: Tensor
 
     def back(self, t: int, distance: int) -> Tensor:
-        """``∂m_t / ∂m_{t - distance}``, ``[H]``."""
+        """The diagonal of ``∂m_t / ∂m_{t - distance}``, ``[H]``."""
         if not 0 <= distance <= t + 1 or t >= len(self.jacobian):
             raise ValueError(f"there is no step {distance} before {t} in {len(self.jacobian)} steps")
         return self.jacobian[t + 1 - distance : t + 1].prod(0)
 
     def norms(self) -> Tensor:
-        """Root mean square of ``∂m_T / ∂m_{T - n}`` over channels, for n = 0 … T; ``[T + 1]``.
+        """The root mean square of ``∂m_T / ∂m_{T - n}`` over channels, for n = 0 … T; ``[T + 1]``.
 
-        1 means that a gradient arrives as it set out. Worked out from logarithms, so that it vanishes as late
-        as the numbers allow.
+        1 means that a gradient arrives as it set out. The products are taken by logarithms, so that they
+        vanish as late as the numbers allow.
         """
         log = self.jacobian.abs().log().flip(0).cumsum(0)
         log = torch.cat([torch.zeros_like(log[:1]), log])
@@ -54,43 +57,62 @@ def gradients(unit: ElementwiseUnit, x: Tensor) -> Gradients:
 
 
 def distance_norms(unit: nn.Module, x: Tensor) -> Tensor:
-    """The same norms for any recurrent layer (``nn.RNN``, ``nn.LSTM``, ``lrn.GRU``, …), by autograd.
+    """The norms of ``Gradients.norms`` for any recurrent layer (``nn.RNN``, ``lrn.GRU``, …), by autograd.
 
-    Of the hidden state's part h alone; ``‖∂h_T / ∂h_{T-n}‖ / √H`` in the Frobenius norm, for n = 0 … T.
+    They are those of the hidden state's part h alone, of one layer in one direction over the sequence
+    ``x [T, I]``: ``‖∂h_T / ∂h_{T-n}‖ / √H`` in the Frobenius norm, for n = 0 … T; ``[T + 1]``.
 
     >>> import torch
     >>> norms = distance_norms(torch.nn.GRU(3, 4), torch.randn(6, 3))
     >>> norms.shape, round(float(norms[0]), 3)
     (torch.Size([7]), 1.0)
     """
-    step = _stepper(unit)
     with torch.enable_grad():
-        width: Any = unit.hidden_size
-        h = x.new_zeros((1, width), requires_grad=True)
-        carried = _with_hidden(unit, h)
-        chain = [h]
-        for x_t in x.detach():
-            h, carried = step(x_t, carried)
-            chain.append(h)
-        rows = []
-        last = chain[-1].reshape(-1)
-        for channel in range(len(last)):
-            rows.append(torch.autograd.grad(last[channel], chain, retain_graph=True, materialize_grads=True))
-    squares = [sum(float(row[n].pow(2).sum()) for row in rows) for n in range(len(chain))]
-    return torch.tensor([(s / width) ** 0.5 for s in reversed(squares)])
+        chain = _hidden_states(unit, x.detach())
+        rows = [
+            torch.cat(torch.autograd.grad(channel, chain, retain_graph=True, materialize_grads=True))
+            for channel in chain[-1].flatten()
+        ]
+    jacobians = torch.stack(rows)  # [channel of h_T, t, channel of h_t]
+    return jacobians.pow(2).sum(2).mean(0).sqrt().flip(0)
 
 
-def _with_hidden(unit: nn.Module, h: Tensor) -> Any:
-    """A state that begins with ``h``, and zeros where the unit carries more."""
+def _hidden_states(unit: nn.Module, x: Tensor) -> list[Tensor]:
+    """The states h_0 … h_T, ``[1, H]`` each, every one a node of the graph."""
+    width: Any = unit.hidden_size
+    h = x.new_zeros((1, width), requires_grad=True)
     pair = isinstance(unit, nn.LSTM) or getattr(unit, "parts", 1) == 2
-    return (h, torch.zeros_like(h)) if pair else h
+    state = (h, torch.zeros_like(h)) if pair else h
+    chain = [h]
+    for x_t in x:
+        _, state = unit(x_t[None], state)
+        chain.append(state[0] if isinstance(state, tuple) else state)
+    return chain
 
 
-def _stepper(unit: nn.Module) -> Callable[[Tensor, Any], tuple[Tensor, Any]]:
-    """One step at a time, so that every hidden state is a node of the graph."""
+def norms_by_unit(
+    units: Iterable[str], steps: int, hidden: int, keep: float = 0.0, seed: int = 1
+) -> dict[str, list[float]]:
+    """How much of a gradient arrives n steps back, for n = 0 … ``steps``: of ``nn.RNN``, then of each unit.
 
-    def step(x_t: Tensor, state: Any) -> tuple[Tensor, Any]:
-        _, after = unit(x_t[None], state)
-        return (after[0] if isinstance(after, tuple) else after), after
+    The units have first weights and ``hidden`` channels, and read a random sequence. A ``keep`` other than 0
+    is the bias with which they begin by keeping their state, as far as they have one of their own for that.
 
-    return step
+    >>> norms = norms_by_unit(["lrn", "lstm"], steps=3, hidden=4)
+    >>> {name: len(found) for name, found in norms.items()}
+    {'nn.RNN': 4, 'lrn': 4, 'lstm': 4}
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        x = torch.randn(steps, hidden, dtype=torch.float64)
+        norms = {"nn.RNN": distance_norms(nn.RNN(hidden, hidden, dtype=x.dtype), x)}
+        for name in units:
+            unit = make_unit(name, hidden, hidden, dtype=x.dtype)
+            if keep:
+                with suppress(ValueError):  # there is no bias of its own for what it keeps
+                    keep_at_first(unit, keep)
+            if isinstance(unit, ElementwiseUnit):
+                norms[name] = gradients(unit, x).norms()
+            else:
+                norms[name] = distance_norms(unit, x)
+    return {name: found.tolist() for name, found in norms.items()}

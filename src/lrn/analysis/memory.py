@@ -17,11 +17,11 @@ class Memory:
     """What is left of every token as time goes on.
 
     Args:
-        curves: ``[k, t]``: the weight of token k in the state after t, mean over channels; zeros for k > t.
-        half_life: of each token, ``[T]``: steps until its curve has fallen to half of what it began with; inf
+        curves: the weight of token k in the state after t, mean over channels, ``[k, t]``; zeros for k > t.
+        half_life: the steps until each token's curve has fallen to half of what it began with, ``[T]``; inf
             if it never does.
-        channel_half_life: of each channel, ``[H]``: from its mean log forget gate.
-        decomposition: the weights behind it.
+        channel_half_life: the half-life of each channel by its mean log forget gate, ``[H]``.
+        decomposition: the weights behind the curves.
     """
 
     curves: Tensor
@@ -44,7 +44,7 @@ def memory(unit: ElementwiseUnit, x: Tensor) -> Memory:
     """
     found = decompose(unit, x)
     curves = found.mean_weights()
-    steps = torch.arange(found.steps)
+    steps = torch.arange(found.steps, device=curves.device)
     half = curves.diagonal() / 2 * (1 + 16 * torch.finfo(curves.dtype).eps)  # to rounding
     fallen = (curves <= half[:, None]) & (steps[None] > steps[:, None])
     first = torch.where(fallen, steps, found.steps).min(1).values
