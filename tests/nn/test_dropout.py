@@ -1,10 +1,10 @@
-"""One mask for all of time; one decision for all occurrences of a word."""
+"""One mask for all of time; one decision for all occurrences of a word; words taken for another."""
 
 import pytest
 import torch
 from helpers import randn, says
 
-from lrn.nn import LockedDropout, RowDropout, WeightDrop
+from lrn.nn import LockedDropout, RowDropout, WeightDrop, WordDropout
 
 STEPS, BATCH, WIDTH = 7, 5, 200
 ROWS = 300
@@ -127,3 +127,33 @@ def test_not_a_probability(kind, name, p):
 @pytest.mark.parametrize("kind", [LockedDropout, RowDropout, WeightDrop])
 def test_shows_its_probability(kind):
     assert repr(kind(0.25)) == f"{kind.__name__}(p=0.25)"
+
+
+def test_words_taken_for_another():
+    words = torch.randint(1, 9, (200, 50), generator=torch.Generator().manual_seed(1))
+    words[:, 40:] = 0
+    drop = WordDropout(0.3, becomes=99)
+    torch.manual_seed(1)
+    found = drop(words)
+    gone = found == 99
+    assert not gone[:, 40:].any()
+    assert torch.equal(found[~gone], words[~gone])
+    assert abs(gone[:, :40].double().mean() - 0.3) < 5 * (0.3 * 0.7 / 8000) ** 0.5
+    assert not torch.equal(drop(words), found)
+    assert drop.eval()(words) is words
+    assert WordDropout(0.0, becomes=99)(words) is words
+
+
+def test_dropped_words_are_drawn_as_torch_draws():
+    """One number a token, in the order of the tokens: results of a seed depend on it."""
+    words = torch.arange(1, 13).view(3, 4)
+    torch.manual_seed(5)
+    found = WordDropout(0.5, becomes=0)(words)
+    torch.manual_seed(5)
+    assert torch.equal(found == 0, torch.rand(3, 4) < 0.5)
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.0, float("nan")])
+def test_wrong_word_dropout(p):
+    with pytest.raises(ValueError, match="dropout"):
+        WordDropout(p, becomes=0)

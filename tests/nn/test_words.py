@@ -39,6 +39,11 @@ def test_against_one_table(words, rows):
     assert torch.equal(ours.any(1), torch.tensor([row in rows for row in range(LEARNT)]))
 
 
+def test_words_of_any_shape(words):
+    numbers = torch.tensor(ROWS["mixed"])
+    assert torch.equal(words(numbers.view(2, 1, 4)), words(numbers).view(2, 1, 4, WIDTH))
+
+
 def test_only_the_first_rows_are_learnt(words):
     before = plain(words).detach().clone()
     given = words.frozen

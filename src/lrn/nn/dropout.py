@@ -1,7 +1,8 @@
-"""Dropouts of sequence models: one mask for all of time, one decision for a whole row of an embedding."""
+"""Dropouts of sequence models: one mask for all of time, whole words, words taken for another."""
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -57,3 +58,28 @@ class RowDropout(nn.Module):
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
+
+
+class WordDropout(nn.Module):
+    """Takes some tokens' words for another one in training: the unknown word, or none at all.
+
+    Padding, number 0, stays what it is.
+
+    >>> words = torch.tensor([[5, 7, 0]])
+    >>> WordDropout(0.999, becomes=1)(words)
+    tensor([[1, 1, 0]])
+    """
+
+    def __init__(self, p: float, becomes: int) -> None:
+        super().__init__()
+        self.p = check_probability("dropout", p)
+        self.becomes = becomes
+
+    def forward(self, words: Tensor) -> Tensor:
+        if not self.training or not self.p:
+            return words
+        dropped = torch.rand(words.shape, device=words.device) < self.p
+        return words.masked_fill(dropped & (words != 0), self.becomes)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, becomes={self.becomes}"

@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 
 class FrozenWords(nn.Module):
-    """A table whose first rows are learnt; the rest is given, stays as it is and is not saved.
+    """A table of word vectors whose first are learnt; the rest are given, stay as they are and are not saved.
 
     >>> import torch
-    >>> words = FrozenWords(2, torch.ones(3, 4))
-    >>> words(torch.tensor([0, 4])).shape, sum(p.numel() for p in words.parameters())
+    >>> vectors = FrozenWords(2, torch.ones(3, 4))
+    >>> vectors(torch.tensor([0, 4])).shape, sum(p.numel() for p in vectors.parameters())
     (torch.Size([2, 4]), 8)
     """
 
@@ -22,12 +22,15 @@ class FrozenWords(nn.Module):
         self.learnt = nn.Parameter(frozen.new_empty(learnt, frozen.shape[1]).uniform_(-0.08, 0.08))
         self.register_buffer("frozen", frozen, persistent=False)
 
-    def forward(self, rows: Tensor) -> Tensor:
-        """Vectors of 1-D ``rows``."""
+    def forward(self, words: Tensor) -> Tensor:
+        """The vectors of ``words``, numbers of any shape ``[...]``: ``[..., width]``."""
         learnt = len(self.learnt)
-        vectors = F.embedding((rows - learnt).clamp_min(0), self.frozen)
-        places = (rows < learnt).nonzero().squeeze(1)
-        return vectors.index_copy_(0, places, F.embedding(rows[places], self.learnt))
+        # Both are looked up for every word and one of them is zeros: to choose is to wait for the device.
+        # The row behind the learnt ones is no word's; as padding it brings no gradient back.
+        table = F.pad(self.learnt, (0, 0, 0, 1))  # [learnt + 1, width]
+        vectors = F.embedding(words.clamp_max(learnt), table, padding_idx=learnt)
+        given = F.embedding((words - learnt).clamp_min(0), self.frozen)
+        return vectors.addcmul_(given, (words >= learnt).unsqueeze(-1).to(given.dtype))
 
     def extra_repr(self) -> str:
         return f"{len(self.learnt)} learnt, {len(self.frozen)} as they are"

@@ -32,7 +32,7 @@ def test_counts_of_the_paper(unit, exact):
 @pytest.mark.parametrize("unit", UNITS)
 def test_count_is_that_of_the_model(unit, data):
     model = tagger(data, unit)
-    without_words = sum(p.numel() for p in model.parameters()) - model.words.weight.numel()
+    without_words = sum(p.numel() for p in model.parameters()) - model.word_vectors.weight.numel()
     assert without_words == count(
         NERConfig(unit=unit, **SMALL), len(model.codes.characters), len(model.codes.tags)
     )
@@ -61,7 +61,7 @@ def test_dropped_words_are_unknown_ones(data):
     model = tagger(data, drop_words=0.999, dropout=0.0)
     batch = encode([s.words for s in data.train[:4]], model.codes)
     unknown = encode([["§§"] * len(s.words) for s in data.train[:4]], model.codes)
-    model.spell = lambda batch: torch.zeros(100, 10)
+    torch.nn.init.zeros_(model.input.spelling.character_vectors.weight)  # all words are spelt alike
     torch.manual_seed(3)
     dropped = model.emissions(batch)
     torch.testing.assert_close(dropped, model.eval().emissions(unknown))
@@ -80,3 +80,22 @@ def test_overfits_fifty_sentences(unit, data):
         if step % 10 == 9 and evaluate(model, sentences)["all"].f1 == 100:
             break
     assert evaluate(model, sentences)["all"].f1 == 100
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [("lrn", [2.28828, 1.21072, 1.04504, 1.01157]), ("lstm", [1.95447, 1.11685, 1.06610, 1.04264])],
+)
+def test_the_first_losses_stay_what_they_are(unit, expected, data):
+    """Written down once: first weights, dropped words and the order of everything are part of a result."""
+    model = tagger(data, unit, drop_words=0.3, dropout=0.0)
+    optimizer = torch.optim.SGD(model.parameters(), 1.0)
+    batch = encode([s.words for s in data.train], model.codes, [s.tags for s in data.train])
+    losses = []
+    for _ in expected:
+        optimizer.zero_grad()
+        loss = model.loss(batch)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses == pytest.approx(expected, abs=2e-5)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lrn.nn import AttentivePooling, FrozenWords, keep_at_first
+from lrn.nn import AttentivePooling, FrozenWords, SpellingPool, WordDropout, WordInput, keep_at_first
 from lrn.tasks.doc.config import DocConfig
 from lrn.tasks.doc.data import SPECIALS, DocumentBatch
 from lrn.units import LRN, make_unit
@@ -26,14 +26,12 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         self.pooling_kind = config.pooling
-        self.drop_words, self.drop_characters = config.drop_words, config.dropout / 2
         width = config.word_width if vectors is None else vectors.shape[1]
-        if vectors is None:
-            self.words: nn.Module = nn.Embedding(words, width)
-        else:
-            self.words = FrozenWords(len(SPECIALS), vectors)
-        self.characters = nn.Embedding(characters, config.char_width)
-        self.spelling = nn.Linear(config.char_width, config.char_width)
+        self.input = WordInput(
+            nn.Embedding(words, width) if vectors is None else FrozenWords(len(SPECIALS), vectors),
+            SpellingPool(nn.Embedding(characters, config.char_width), config.dropout / 2),
+            WordDropout(config.drop_words, becomes=0),  # the word becomes <pad>, whose vector is learnt
+        )
         self.unit = _layer(config, width + config.char_width)
         if config.pooling == "attention":
             self.pooling = AttentivePooling(2 * config.hidden, config.hidden, config.dropout)
@@ -41,9 +39,9 @@ class Classifier(nn.Module):
         self._begin(config.keep)
 
     def _begin(self, keep: float) -> None:
-        """First weights as in the released code."""
+        """Draw the first weights as the released code does."""
         for name, parameter in self.named_parameters():
-            if name in ("words.weight", "characters.weight"):
+            if name.endswith("_vectors.weight"):
                 nn.init.xavier_uniform_(parameter)
             elif "bias" in name:
                 nn.init.zeros_(parameter)
@@ -54,31 +52,19 @@ class Classifier(nn.Module):
 
     def forward(self, batch: DocumentBatch) -> Tensor:
         """Scores ``[B, classes]``."""
-        states, state = self.unit(batch.packing.packed(self.embed(batch)))
-        h: Tensor = state[0] if isinstance(state, tuple) else state
-        summary = torch.cat(list(h), -1)
+        states, state = self.unit(batch.packing.packed(self.embed(batch)))  # [N, D * H]
+        h: Tensor = state[0] if isinstance(state, tuple) else state  # [D, B, H]
+        summary = torch.cat(list(h), -1)  # [B, D * H]
         if self.pooling_kind == "attention":
-            padded = batch.packing.pad(states.data)
-            summary, _ = self.pooling(padded, summary, batch.packing.mask)
-        scores: Tensor = self.output(summary)
+            padded = batch.packing.pad(states.data)  # [B, T, 2 * H]
+            summary, _ = self.pooling(padded, summary, batch.packing.mask)  # [B, 2 * H]
+        scores: Tensor = self.output(summary)  # [B, classes]
         return scores
 
     def embed(self, batch: DocumentBatch) -> Tensor:
         """What the layer reads of every word, ``[N, width]``: its vector and what its characters say."""
-        rows = batch.tokens.words
-        if self.training and self.drop_words:  # the word becomes <pad>, whose vector is learnt
-            rows = rows.masked_fill(torch.rand(rows.shape, device=rows.device) < self.drop_words, 0)
-        return torch.cat([self.words(rows), self.spell(batch.tokens.characters)[batch.tokens.spellings]], -1)
-
-    def spell(self, characters: Tensor) -> Tensor:
-        """The largest of each number over a word's characters, through a linear map; ``[W, C]`` → ``[W, E]``.
-
-        What is behind the last character counts as zeros, of which all but the longest words have some.
-        """
-        vectors = F.dropout(self.characters(characters), self.drop_characters, self.training)
-        vectors = vectors * (characters != 0).unsqueeze(-1)
-        spelt: Tensor = self.spelling(vectors.amax(1))
-        return spelt
+        vectors: Tensor = self.input(batch.tokens)
+        return vectors
 
     @torch.no_grad()
     def probabilities(self, batch: DocumentBatch) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from lrn.nn import CRF, glorot_fused
+from lrn.nn import CRF, SpellingRNN, WordDropout, WordInput, glorot_fused
 from lrn.tasks.ner.config import NERConfig
 from lrn.tasks.ner.data import Codes, SentenceBatch
 from lrn.tasks.ner.schemes import allowed_transitions
@@ -27,14 +27,16 @@ class Tagger(nn.Module):
         super().__init__()
         word_width = word_width or config.word_width
         self.codes = codes
-        self.words = nn.Embedding(len(codes.words), word_width, padding_idx=0)
-        self.characters = nn.Embedding(len(codes.characters), config.char_width, padding_idx=0)
-        nn.init.uniform_(self.characters.weight, -0.05, 0.05)
-        self.spelling = _layer(config.unit, config.char_width, config.char_hidden)
+        self.input = WordInput(
+            nn.Embedding(len(codes.words), word_width, padding_idx=0),
+            SpellingRNN(
+                _character_vectors(len(codes.characters), config.char_width),
+                _layer(config.unit, config.char_width, config.char_hidden),
+            ),
+            WordDropout(config.drop_words, becomes=len(codes.words) - 1),  # so that <unk> is learnt
+        )
         self.dropout = nn.Dropout(config.dropout)
-        self.drop_words = config.drop_words
-        inside = word_width + 2 * config.char_hidden
-        self.context = _layer(config.unit, inside, config.hidden)
+        self.context = _layer(config.unit, word_width + 2 * config.char_hidden, config.hidden)
         self.dense = nn.Linear(2 * config.hidden, config.dense)
         tags = codes.tags.words
         self.emission = nn.Linear(config.dense, len(tags))
@@ -48,24 +50,11 @@ class Tagger(nn.Module):
 
     def emissions(self, batch: SentenceBatch) -> Tensor:
         """Scores of every word's tags, ``[B, T, tags]``."""
-        numbers = batch.tokens.words
-        if self.training and self.drop_words:  # so that the vector of unknown words is learnt
-            unknown = len(self.codes.words) - 1
-            dropped = torch.rand(numbers.shape, device=numbers.device) < self.drop_words
-            numbers = numbers.masked_fill(dropped & (numbers != 0), unknown)
-        words = torch.cat([self.words(numbers), self.spell(batch)[batch.tokens.spellings]], -1)
-        packed, _ = self.context(batch.packing.pack(self.dropout(words)))
-        context = batch.packing.pad(packed.data)
-        scores: Tensor = self.emission(torch.tanh(self.dense(context)))
+        words = self.dropout(self.input(batch.tokens))  # [B, T, width]
+        packed, _ = self.context(batch.packing.pack(words))  # [N, 2 * H]
+        context = batch.packing.pad(packed.data)  # [B, T, 2 * H]
+        scores: Tensor = self.emission(torch.tanh(self.dense(context)))  # [B, T, tags]
         return scores
-
-    def spell(self, batch: SentenceBatch) -> Tensor:
-        """What the characters say of each different word: both directions' last states, ``[W, 2·H]``."""
-        packing = batch.tokens.character_packing
-        assert packing is not None
-        _, state = self.spelling(packing.pack(self.characters(batch.tokens.characters)))
-        h = state[0] if isinstance(state, tuple) else state
-        return torch.cat([h[0], h[1]], -1)
 
     def loss(self, batch: SentenceBatch) -> Tensor:
         """Mean over sentences of the negative log-likelihood a word."""
@@ -80,10 +69,23 @@ class Tagger(nn.Module):
         names = self.codes.tags.words
         return [[names[tag] for tag in row[:length]] for row, length in zip(best, lengths, strict=True)]
 
+    @property
+    def word_vectors(self) -> nn.Embedding:
+        """The table of word vectors."""
+        table = self.input.word_vectors
+        assert isinstance(table, nn.Embedding)
+        return table
+
     def load_vectors(self, vectors: Tensor) -> None:
-        """The word vectors to start from, ``[words, width]``."""
+        """Start from these word vectors, ``[words, width]``."""
         with torch.no_grad():
-            self.words.weight.copy_(vectors)
+            self.word_vectors.weight.copy_(vectors)
+
+
+def _character_vectors(characters: int, width: int) -> nn.Embedding:
+    vectors = nn.Embedding(characters, width, padding_idx=0)
+    nn.init.uniform_(vectors.weight, -0.05, 0.05)
+    return vectors
 
 
 def _layer(name: str, width: int, hidden: int) -> Unit:
