@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from lrn.text.vectors import read_vectors
+from lrn.text.vectors import coverage, load_table, read_table, read_vectors
 
 TEXT = "the 0.5 -1 2\ncat 1e-1 0 3\n. . 4 5 6\nthe 9 9 9\n"
 
@@ -81,3 +81,56 @@ def test_damaged_and_missing_files(tmp_path):
         read_vectors(path)
     with pytest.raises(FileNotFoundError, match="absent"):
         read_vectors(tmp_path / "absent.txt")
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "vectors.txt").write_text(TEXT)
+    return tmp_path / "vectors.txt"
+
+
+def test_a_table_of_what_is_wanted(path):
+    """In the order of the file; of two vectors of a word the first."""
+    told = []
+    words, vectors = read_table(path, {"cat", "the", "dog"}, told.append)
+    assert words == ["the", "cat"]
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, [ALL["the"], ALL["cat"]], rtol=1e-6)
+    with pytest.raises(ValueError, match=r"vectors\.txt has no vector for any word of the data"):
+        read_table(path, {"dog"})
+
+
+def test_a_table_comes_back(path, tmp_path):
+    _, vectors = read_table(path, {"cat", "the"})
+    np.save(tmp_path / "kept.npy", vectors)
+    again = load_table(tmp_path / "kept.npy", 2)
+    assert np.array_equal(again, vectors)
+    again[0] = 9  # a model may be made of it; the file stays as it is
+    assert np.array_equal(load_table(tmp_path / "kept.npy", 2), vectors)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is damaged"),
+        (b"not numpy's", "is damaged"),
+        (np.zeros((3, 4), np.float32), "does not hold the vectors of 2 words"),
+        (np.zeros((2, 4)), "does not hold"),
+        (np.zeros(2, np.float32), "does not hold"),
+        (np.array([["a"], [None]]), "is damaged"),
+    ],
+)
+def test_a_damaged_table(content, said, tmp_path):
+    path = tmp_path / "kept.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        np.save(path, content)
+    with pytest.raises(ValueError, match=rf"kept\.npy.*{said}"):
+        load_table(path, 2)
+
+
+def test_coverage():
+    assert coverage([True, False], [2, 1]) == 0.6667
+    assert coverage(np.array([True, True]), np.array([5, 0])) == 1
+    assert coverage([False], [3]) == 0

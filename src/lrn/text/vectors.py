@@ -6,19 +6,20 @@ import bz2
 import gzip
 import lzma
 import zipfile
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 def read_vectors(
     path: str | Path, wanted: set[str] | None = None, progress: Callable[[float], None] | None = None
 ) -> dict[str, NDArray[np.float32]]:
-    """Words and their vectors, float32; only those in ``wanted`` unless it is None.
+    """Words and their vectors, float32; only words in ``wanted`` unless it is None.
 
     The file may be packed (.gz, .xz, .bz2, or .zip with one file in it) and is read line by line: what is not
     wanted is never kept. A line that does not hold as many numbers as the first is an error with its number.
@@ -40,7 +41,7 @@ def read_vectors(
 def each_vector(
     path: str | Path, wanted: set[str] | None = None, progress: Callable[[float], None] | None = None
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """The same one by one, for tables too large to be held twice."""
+    """Words and their vectors one by one, for tables too large to be held twice; see :func:`read_vectors`."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(
@@ -63,6 +64,49 @@ def each_vector(
                 progress(raw.tell() / size)
     if not width:
         raise ValueError(f"{path} is empty: it has no vectors")
+
+
+def read_table(
+    path: str | Path, wanted: set[str], progress: Callable[[float], None] | None = None
+) -> tuple[list[str], NDArray[np.float32]]:
+    """The words of ``wanted`` that have a vector, in the order of the file, and their vectors, a row each.
+
+    Of a word that the file has twice the first counts. A file without any of the words is an error.
+    """
+    found: dict[str, None] = {}
+    numbers = array("f")  # grows in place: the table may be most of the memory there is
+    for word, vector in each_vector(path, wanted, progress):
+        if word not in found:
+            found[word] = None
+            numbers.frombytes(vector.tobytes())
+    if not found:
+        raise ValueError(f"{path} has no vector for any word of the data")
+    return list(found), np.frombuffer(numbers, np.float32).reshape(len(found), -1)
+
+
+def load_table(path: Path, words: int) -> NDArray[np.float32]:
+    """The vectors of so many words that ``np.save`` wrote; read when used, and changes are not written."""
+    try:
+        vectors: NDArray[np.float32] = np.load(path, mmap_mode="c", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    if vectors.ndim != 2 or len(vectors) != words or vectors.dtype != np.float32:
+        raise ValueError(f"{path} is damaged: it does not hold the vectors of {words:,} words")
+    return vectors
+
+
+def coverage(known: ArrayLike, counts: ArrayLike) -> float:
+    """The share of tokens that have a vector, to four places.
+
+    Args:
+        known: of each type of word, whether it has a vector.
+        counts: how often it occurs.
+
+    >>> coverage([True, False, True], [5, 1, 2])
+    0.875
+    """
+    counts = np.asarray(counts)
+    return round(float(counts[np.asarray(known, dtype=bool)].sum() / counts.sum()), 4)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from lrn.tasks.doc.data import (
     SPECIALS,
     UNKNOWN,
     Codes,
-    Table,
     cut_lengths,
     encode,
     encode_texts,
@@ -194,21 +193,17 @@ def test_characters_are_counted_as_often_as_their_word():
     assert "z" in Codes.of(built(("z",) * 2, test=[("z",) * 2]), []).characters
 
 
-def test_row():
+def test_the_number_of_a_word():
     codes = Codes.of(built(("a",)), ["Paris", "paris", "rome", "US"])
-    rows = [codes.row(word) for word in ("Paris", "paris", "PARIS", "Rome", "US", "us", "Oslo", "<unk>")]
-    assert rows == [3, 4, 4, 5, 6, UNKNOWN, UNKNOWN, UNKNOWN]
+    asked = ("Paris", "paris", "PARIS", "Rome", "US", "us", "Oslo", "<unk>")
+    numbers = [codes.number(word) for word in asked]
+    assert numbers == [3, 4, 4, 5, 6, UNKNOWN, UNKNOWN, UNKNOWN]
     assert SPECIALS[UNKNOWN] == "<unk>"
 
 
 def test_codes_come_back(tmp_path, cues):
     codes = Codes.of(cues, frequent_words(cues, 2))
     codes.save(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "characters.json",
-        "classes.json",
-        "words.json",
-    ]
     assert Codes.load(tmp_path) == codes
 
 
@@ -222,13 +217,9 @@ def test_frequent_words():
 
 def test_table():
     codes = Codes.of(built(("abba", "aabb"), (LONG,) * 4), ["abba", LONG])
-    table = Table(["Abba", LONG, "aZ"], codes)
-    assert table.rows.tolist() == [3, 4, UNKNOWN]
-    number = {character: codes.characters.encode([character])[0] for character in codes.characters.words}
-    assert table.spellings.shape == (3, LONGEST_WORD)
-    assert table.spellings[0].tolist() == [UNKNOWN, number["b"], number["b"], number["a"]] + [0] * 21
-    assert table.spellings[1].tolist() == [number[character] for character in LONG[:LONGEST_WORD]]
-    assert table.spellings[2].tolist() == [number["a"], UNKNOWN] + [0] * 23
+    table = codes.table(["Abba", LONG])
+    assert table.words.tolist() == [3, 4]
+    assert table.characters[1].tolist() == codes.characters.encode(list(LONG[:LONGEST_WORD]))
 
 
 # Batches ------------------------------------------------------------------------------------------
@@ -236,7 +227,7 @@ def test_table():
 
 @pytest.fixture(scope="module")
 def table(cues):
-    return Table(cues.types, Codes.of(cues, frequent_words(cues, 1)))
+    return Codes.of(cues, frequent_words(cues, 1)).table(cues.types)
 
 
 @pytest.mark.parametrize("lengths", [[3, 9, 1, 9, 5], [4, 4, 4], [1], [1, 2, 3, 4]])
@@ -248,7 +239,7 @@ def test_encode_is_packed_as_torch_packs(lengths, cues, table):
     for row, document in enumerate(documents):
         padded[row, : len(document)] = torch.tensor(document)
     packed = pack_padded_sequence(padded, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
-    assert torch.equal(batch.tokens.words, torch.from_numpy(table.rows)[packed.data])
+    assert torch.equal(batch.tokens.words, torch.from_numpy(table.words)[packed.data])
     assert torch.equal(batch.packing.batch_sizes, packed.batch_sizes)
     assert batch.lengths.tolist() == lengths
     assert batch.labels.tolist() == labels.tolist()
@@ -256,7 +247,7 @@ def test_encode_is_packed_as_torch_packs(lengths, cues, table):
     assert batch.lengths[batch.packing.order].tolist() == sorted(lengths, reverse=True)
     assert torch.equal(batch.packing.order, packed.sorted_indices)
     spelt = batch.tokens.characters[batch.tokens.spellings]
-    kept = torch.from_numpy(table.spellings.astype(np.int64))[packed.data]
+    kept = torch.from_numpy(table.characters.astype(np.int64))[packed.data]
     assert torch.equal(spelt, kept[:, : spelt.shape[1]])
     assert not kept[:, spelt.shape[1] :].any()
 

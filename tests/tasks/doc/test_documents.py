@@ -1,8 +1,6 @@
 """Documents as numbers of types, and building them."""
 
 import gc
-import subprocess
-import sys
 from hashlib import sha256
 
 import numpy as np
@@ -171,9 +169,3 @@ def test_a_batch_is_gone_when_it_is_done():
         assert gc.collect() == 0
     finally:
         gc.enable()
-
-
-def test_no_torch():
-    """Worker processes import it; each would need seconds and hundreds of megabytes more."""
-    code = "import lrn.tasks.doc.cache, sys; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -220,8 +220,8 @@ def test_given_vectors_stay_as_they_are(with_vectors):
     assert kept.tolist() == [NUMBERS[word] for word in words[3:]]
     for name in ("best", "last"):
         weights = saved(with_vectors, name)["model"]
-        assert {key for key in weights if key.startswith("words")} == {"words.learnt"}
-        assert weights["words.learnt"].shape == (3, 4)  # the file's width, not the settings'
+        assert {key for key in weights if "word_vectors" in key} == {"input.word_vectors.learnt"}
+        assert weights["input.word_vectors.learnt"].shape == (3, 4)  # the file's width, not the settings'
     assert len(saved(with_vectors)["average"]) == 0
 
 

@@ -13,7 +13,6 @@ from lrn.tasks.doc.data import (
     LONGEST_WORD,
     SPECIALS,
     Codes,
-    Table,
     encode,
     encode_texts,
     frequent_words,
@@ -338,7 +337,7 @@ def obvious(documents=60, words=12):
 def test_overfits_sixty_documents(unit, pooling):
     documents = obvious()
     codes = Codes.of(documents, documents.types)
-    table, part = Table(documents.types, codes), documents.train
+    table, part = codes.table(documents.types), documents.train
     torch.manual_seed(1)
     config = DocConfig(
         unit=unit, pooling=pooling, dropout=0.0, drop_words=0.0, word_width=16, char_width=4, hidden=16
@@ -376,7 +375,7 @@ def test_the_first_losses_stay_what_they_are(unit, given, expected):
     model = Classifier(config, len(codes.characters), 2, len(codes.words), vectors)
     optimizer = torch.optim.SGD(model.parameters(), 5.0)
     part = cues.train
-    batch = encode([part.document(n, 20) for n in range(16)], Table(cues.types, codes), part.labels[:16])
+    batch = encode([part.document(n, 20) for n in range(16)], codes.table(cues.types), part.labels[:16])
     losses = []
     for _ in expected:
         optimizer.zero_grad()

@@ -45,7 +45,7 @@ def test_the_run_folder(run):
     assert about["vectors"]["words"] == 2
     assert about["data"]["train"]["sentences"] == 40
     weights = checkpoint.load(run / "best.ckpt", "ner")["model"]
-    assert weights["words.weight"].shape[1] == 4  # the file's width, not the settings'
+    assert weights["input.word_vectors.weight"].shape[1] == 4  # the file's width, not the settings'
 
 
 def test_evaluate(run, capsys):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,18 +13,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lrn.checks import choice
-from lrn.tasks.doc import cache, generator
+from lrn.tasks.doc import csv_set, generator
 from lrn.tasks.doc.config import BUILTIN, DocConfig
 from lrn.tasks.doc.documents import Builder, Documents, Part
 from lrn.text.batches import Batch, Packing, Tokens
 from lrn.text.builtin import docstrings, part_of
+from lrn.text.codes import Vocabularies
+from lrn.text.spelling import SpellingTable, frequent_characters
 from lrn.text.tokens import basic_tokens
 from lrn.text.vocabulary import Vocabulary
 
 SPECIALS = ("<pad>", "<unk>", "<eos>")  # words whose vectors are learnt even where all others are given
 UNKNOWN = 1  # place of <unk> among the special words
 LONGEST_WORD = 25  # characters
-CODES = ("words.json", "characters.json", "classes.json")  # in a run folder
 RARE = 3  # a character must be seen more often than that
 
 Numbers = NDArray[np.int32]
@@ -42,7 +42,7 @@ def read_documents(
         return read_docstrings()
     if source.startswith("builtin:"):
         choice("built-in data", source, BUILTIN)
-    return cache.read_folder(Path(source), progress)
+    return csv_set.read_folder(Path(source), progress)
 
 
 def read_cues(count: int, seed: int = 1) -> Documents:
@@ -88,8 +88,8 @@ def split(documents: Documents, seed: int) -> tuple[NDArray[np.int64], NDArray[n
 
 
 @dataclass(frozen=True)
-class Codes:
-    """The words that have a vector, the characters, the classes. Case is kept."""
+class Codes(Vocabularies):
+    """The numbers of words that have a vector, of characters and of classes. Case is kept."""
 
     words: Vocabulary
     characters: Vocabulary
@@ -97,32 +97,25 @@ class Codes:
 
     @classmethod
     def of(cls, documents: Documents, words: Iterable[str]) -> Codes:
-        """Every character that the documents have more than three times, and the words given."""
-        seen: Counter[str] = Counter()
-        for word, times in zip(documents.types, documents.counts.sum(1).tolist(), strict=True):
-            for character in word[:LONGEST_WORD]:
-                seen[character] += times
-        characters = sorted(character for character, times in seen.items() if times > RARE)
+        """Codes of every character that the documents have more than three times, and of the words given."""
+        counts = documents.counts.sum(1).tolist()
+        characters = frequent_characters(documents.types, counts, above=RARE, longest=LONGEST_WORD)
         return cls(
             Vocabulary([*SPECIALS, *words]),
             Vocabulary([*SPECIALS, *characters]),
             Vocabulary(documents.classes),
         )
 
-    def row(self, word: str) -> int:
-        """Of the table of vectors: the word's, else its lower case's, else that of unknown words."""
+    def number(self, word: str) -> int:
+        """The number of a word's vector: its own, else its lower case's, else that of unknown words."""
         for form in (word, word.lower()):
             if form in self.words:
                 return self.words.encode([form])[0]
         return UNKNOWN
 
-    def save(self, folder: Path) -> None:
-        for name in CODES:
-            getattr(self, name.removesuffix(".json")).save(folder / name)
-
-    @classmethod
-    def load(cls, folder: Path) -> Codes:
-        return cls(*(Vocabulary.load(folder / name) for name in CODES))
+    def table(self, types: Iterable[str]) -> SpellingTable:
+        """The number and the spelling of every type of word."""
+        return SpellingTable(types, self.number, self.characters, LONGEST_WORD)
 
 
 def frequent_words(documents: Documents, min_count: int) -> list[str]:
@@ -130,32 +123,6 @@ def frequent_words(documents: Documents, min_count: int) -> list[str]:
     counts = documents.counts[:, 0].tolist()
     words = zip(documents.types, counts, strict=True)
     return [word for word, count in words if count >= min_count and word not in SPECIALS]
-
-
-class Table:
-    """For every type of word: its row in the table of vectors, and its characters."""
-
-    def __init__(self, types: Iterable[str], codes: Codes) -> None:
-        words = list(types)
-        self.rows = np.fromiter((codes.row(word) for word in words), np.int64, len(words))
-        self.spellings = np.zeros((len(words), LONGEST_WORD), np.uint16)
-        for number, word in enumerate(words):
-            spelt = codes.characters.encode(list(word[:LONGEST_WORD]))
-            self.spellings[number, : len(spelt)] = spelt
-
-    def tokens(self, types: Numbers) -> Tokens:
-        """Tokens of these types, each different one of which is spelt once.
-
-        Behind the last character of the longest word there is a place more: see :class:`SpellingPool`.
-        """
-        different, spellings = np.unique(types, return_inverse=True)
-        characters = self.spellings[different]  # [W, longest]
-        used = min(LONGEST_WORD, int((characters != 0).sum(1).max()) + 1)
-        return Tokens(
-            torch.from_numpy(self.rows[different][spellings]),
-            torch.from_numpy(spellings),
-            torch.from_numpy(characters[:, :used].astype(np.int64)),
-        )
 
 
 @dataclass(frozen=True)
@@ -173,7 +140,7 @@ class DocumentBatch(Batch):
 
 
 def encode(
-    documents: Sequence[Numbers], table: Table, labels: Sequence[int] | NDArray[Any] = ()
+    documents: Sequence[Numbers], table: SpellingTable, labels: Sequence[int] | NDArray[Any] = ()
 ) -> DocumentBatch:
     """A batch of these documents, none of them empty: each the types of its words, by number."""
     packing = Packing.of([len(document) for document in documents])
@@ -193,7 +160,7 @@ def encode_texts(texts: Sequence[Sequence[str]], codes: Codes) -> DocumentBatch:
     documents = [
         np.array([types.setdefault(word, len(types)) for word in words], dtype=np.int32) for words in texts
     ]
-    return encode(documents, Table(types, codes))
+    return encode(documents, codes.table(types))
 
 
 def cut_lengths(part: Part, longest: int) -> NDArray[np.int64]:

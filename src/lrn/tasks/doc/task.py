@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from lrn.tasks.doc.data import (
     SPECIALS,
     Codes,
     DocumentBatch,
-    Table,
     cut_lengths,
     encode,
     encode_texts,
@@ -36,7 +34,8 @@ from lrn.tasks.doc.model import Classifier, smoothed_loss
 from lrn.text.batches import in_buckets
 from lrn.text.lines import each_line
 from lrn.text.tokens import basic_tokens
-from lrn.text.vectors import each_vector
+from lrn.text.spelling import SpellingTable
+from lrn.text.vectors import coverage, load_table, read_table
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
 from lrn.training.show import bar
@@ -55,13 +54,13 @@ class Kept:
     codes: Codes
     vectors: Tensor | None = None  # [words but the special ones, width]
     about: dict[str, Any] = field(default_factory=dict)
-    _tables: dict[int, Table] = field(default_factory=dict, repr=False, compare=False)
+    _tables: dict[int, SpellingTable] = field(default_factory=dict, repr=False, compare=False)
 
-    def table(self, data: Documents) -> Table:
+    def table(self, data: Documents) -> SpellingTable:
         """Every type of word in the documents by number; worked out once for the same documents."""
         if id(data) not in self._tables:
             self._tables.clear()
-            self._tables[id(data)] = Table(data.types, self.codes)
+            self._tables[id(data)] = self.codes.table(data.types)
         return self._tables[id(data)]
 
     def save(self, folder: Path) -> None:
@@ -128,13 +127,16 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
             "file": Path(config.vectors).name,
             "words": len(words),
             "width": vectors.shape[1],
-            "coverage": coverage(data, kept),
+            "coverage": _coverage(data, kept),
         }
         return kept
 
     def load_kept(self, config: DocConfig, run: Run) -> Kept:
         codes = Codes.load(run.folder)
-        return Kept(codes, _load_vectors(run, codes) if config.vectors else None)
+        if not config.vectors:
+            return Kept(codes)
+        vectors = load_table(run.file(VECTORS), len(codes.words) - len(SPECIALS))
+        return Kept(codes, torch.from_numpy(vectors))
 
     def build(self, config: DocConfig, kept: Kept) -> Classifier:
         codes = kept.codes
@@ -145,7 +147,7 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
             f"{name} {data.about[name]['documents']:,} documents, {data.about[name]['tokens']:,} words"
             for name in ("train", "test")
         )
-        share = coverage(data, kept)["train"] if kept.vectors is not None else None
+        share = _coverage(data, kept)["train"] if kept.vectors is not None else None
         vectors = f"; vectors for {share:.1%} of the words" if share is not None else ""
         return f"{data.about['source']}: {len(data.about['classes'])} classes; {parts}{vectors}"
 
@@ -233,36 +235,15 @@ def classify(
 def _read_vectors(path: str, documents: Documents) -> tuple[list[str], Tensor]:
     """The words of the documents, as they are or in lower case, that the file has; and their vectors."""
     wanted = {form for word in documents.types for form in (word, word.lower())} - set(SPECIALS)
-    found: dict[str, None] = {}
-    numbers = array("f")  # grows in place: the table may be most of the memory there is
     with bar("reading word vectors") as progress:
-        for word, vector in each_vector(path, wanted, progress):
-            if word not in found:
-                found[word] = None
-                numbers.frombytes(vector.tobytes())
-    if not found:
-        raise ValueError(f"{path} has no vector for any word of the documents")
-    return list(found), torch.frombuffer(numbers, dtype=torch.float32).view(len(found), -1)
+        words, vectors = read_table(path, wanted, progress)
+    return words, torch.from_numpy(vectors)
 
 
-def _load_vectors(run: Run, codes: Codes) -> Tensor:
-    """The given vectors of a run, from its folder: those of all words but the special ones."""
-    path = run.file(VECTORS)
-    try:
-        vectors = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    words = len(codes.words) - len(SPECIALS)
-    if vectors.ndim != 2 or len(vectors) != words or vectors.dtype != np.float32:
-        raise ValueError(f"{path} is damaged: it does not hold the vectors of {words:,} words")
-    return torch.from_numpy(vectors)
-
-
-def coverage(documents: Documents, kept: Kept) -> dict[str, float]:
+def _coverage(documents: Documents, kept: Kept) -> dict[str, float]:
     """The share of words, as they stand in the text, that have a vector, by part."""
-    known = kept.table(documents).rows >= len(SPECIALS)
-    shares = (documents.counts * known[:, None]).sum(0) / documents.counts.sum(0)
-    return dict(zip(("train", "test"), np.round(shares, 4).tolist(), strict=True))
+    known, counts = kept.table(documents).words >= len(SPECIALS), documents.counts
+    return {part: coverage(known, counts[:, number]) for number, part in enumerate(("train", "test"))}
 
 
 TASK = DocTask()

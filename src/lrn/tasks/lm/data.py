@@ -15,11 +15,14 @@ from torch import Tensor
 from lrn.checks import count
 from lrn.files import text_lines
 from lrn.text.builtin import Lines, python_prose
+from lrn.text.folders import find_files
 from lrn.text.vocabulary import END, UNKNOWN, Vocabulary
 
 PARTS = ("train", "valid", "test")
-NAMINGS = ("{}.txt", "wiki.{}.tokens")
-"""What the files are called: Mikolov's Penn Treebank, and WikiText as distributed."""
+NAMINGS = (
+    ("train.txt", "valid.txt", "test.txt"),  # Mikolov's Penn Treebank
+    ("wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens"),  # WikiText as distributed
+)
 
 LONGEST_WORD = 10_000  # bytes. Beyond that a file is no text, and a vocabulary of such words fills the memory
 
@@ -54,7 +57,7 @@ def read_folder(folder: str | Path) -> Corpus:
     """
     numbers: dict[str, int] = {}
     streams = []
-    for path in _files(Path(folder)):
+    for path in find_files(Path(folder), NAMINGS, "without --data the built-in text is used"):
         stream = array("q")
         for _, words in _lines(path):
             stream.extend(numbers.setdefault(word, len(numbers)) for word in words)
@@ -117,30 +120,6 @@ def _corpus(vocabulary: Vocabulary, streams: list[array[int]], **about: Any) -> 
 
 def _tensor(stream: array[int]) -> Tensor:
     return torch.frombuffer(stream, dtype=torch.int64)
-
-
-def _files(folder: Path) -> list[Path]:
-    """The three files of a corpus, named in one of the known ways."""
-    hint = "without --data the built-in text is used"
-    if not folder.exists():
-        raise FileNotFoundError(
-            f"there is no folder {folder}; expected one with {_named(NAMINGS[0])}; {hint}"
-        )
-    if not folder.is_dir():
-        raise ValueError(f"{folder} is a file; expected the folder that holds {_named(NAMINGS[0])}; {hint}")
-    namings = [[folder / naming.format(part) for part in PARTS] for naming in NAMINGS]
-    paths = max(namings, key=lambda paths: sum(path.exists() for path in paths))
-    missing = [path.name for path in paths if not path.exists()]
-    if missing:
-        raise FileNotFoundError(
-            f"{folder} lacks {' and '.join(missing)}; expected {_named(NAMINGS[0])} "
-            f"(or {_named(NAMINGS[1])}); {hint}"
-        )
-    return paths
-
-
-def _named(naming: str) -> str:
-    return ", ".join(naming.format(part) for part in PARTS)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -15,6 +15,8 @@ from lrn.files import text_lines
 from lrn.tasks.ner import generator
 from lrn.tasks.ner.schemes import check, entities, mark
 from lrn.text.batches import Batch, Packing, Tokens, padded
+from lrn.text.codes import Vocabularies
+from lrn.text.folders import find_files
 from lrn.text.vocabulary import UNKNOWN, Vocabulary
 
 PARTS = ("train", "valid", "test")
@@ -23,7 +25,6 @@ NAMINGS = (
     ("train.txt", "valid.txt", "test.txt"),
 )
 PAD = "<pad>"
-CODES = ("words.json", "characters.json", "tags.json")
 
 
 @dataclass(frozen=True)
@@ -87,17 +88,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def read_folder(folder: Path) -> Dataset:
     """The three files of a data set, named in one of the known ways."""
-    hint = "without --data sentences of our own making are used"
-    expected = "expected " + " or ".join(", ".join(names) for names in NAMINGS)
-    if folder.is_file():
-        raise ValueError(f"{folder} is a file, not the folder that holds it; {expected}; {hint}")
-    if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}; {expected}; {hint}")
-    namings = [[folder / name for name in names] for names in NAMINGS]
-    paths = max(namings, key=lambda paths: sum(path.exists() for path in paths))
-    missing = [path.name for path in paths if not path.exists()]
-    if missing:
-        raise FileNotFoundError(f"{folder} lacks {' and '.join(missing)}; {expected}; {hint}")
+    paths = find_files(folder, NAMINGS, "without --data sentences of our own making are used")
     return _dataset([read_conll(path) for path in paths], source=str(folder))
 
 
@@ -127,7 +118,7 @@ def _dataset(parts: list[list[Sentence]], **about: Any) -> Dataset:
 
 
 @dataclass(frozen=True)
-class Codes:
+class Codes(Vocabularies):
     """The numbers of words (lower-cased), characters and tags."""
 
     words: Vocabulary
@@ -147,14 +138,6 @@ class Codes:
             Vocabulary([PAD, *characters, UNKNOWN]),
             Vocabulary([PAD, *tags]),
         )
-
-    def save(self, folder: Path) -> None:
-        for name, vocabulary in zip(CODES, (self.words, self.characters, self.tags), strict=True):
-            vocabulary.save(folder / name)
-
-    @classmethod
-    def load(cls, folder: Path) -> Codes:
-        return cls(*(Vocabulary.load(folder / name) for name in CODES))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from lrn.tasks.ner.data import Codes, Dataset, Sentence, SentenceBatch, encode, 
 from lrn.tasks.ner.model import Tagger
 from lrn.tasks.ner.score import Counts, score
 from lrn.text.batches import by_length
-from lrn.text.vectors import read_vectors
+from lrn.text.vectors import coverage, read_vectors
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
 from lrn.training.schedule import optimizer
@@ -99,7 +100,7 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
         if not vectors:
             raise ValueError(f"{config.vectors} has no vector for any word of the data")
         about = {"file": Path(config.vectors).name, "width": _width(vectors), "words": len(vectors)}
-        about["coverage"] = {part: coverage(vectors, getattr(data, part)) for part in PARTS}
+        about["coverage"] = {part: _coverage(vectors, getattr(data, part)) for part in PARTS}
         return Kept(Codes.of(data.train, vectors), vectors, {"vectors": about})
 
     def load_kept(self, config: NERConfig, run: Run) -> Kept:
@@ -117,7 +118,7 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
         vectors = learner.kept.vectors
         if not vectors:
             return
-        table = torch.zeros_like(learner.model.words.weight)
+        table = torch.zeros_like(learner.model.word_vectors.weight)
         for number, word in enumerate(learner.kept.codes.words.words):
             if word in vectors:
                 table[number] = torch.from_numpy(vectors[word])
@@ -162,10 +163,10 @@ def _width(vectors: dict[str, NDArray[np.float32]]) -> int:
     return len(next(iter(vectors.values())))
 
 
-def coverage(vectors: dict[str, NDArray[np.float32]], sentences: list[Sentence]) -> float:
+def _coverage(vectors: dict[str, NDArray[np.float32]], sentences: list[Sentence]) -> float:
     """The share of words, as they stand in the text, that have a vector."""
-    words = [word.lower() for sentence in sentences for word in sentence.words]
-    return round(sum(word in vectors for word in words) / len(words), 4)
+    counts = Counter(word.lower() for sentence in sentences for word in sentence.words)
+    return coverage([word in vectors for word in counts], list(counts.values()))
 
 
 def _numbers(counts: Counts) -> dict[str, float]:
