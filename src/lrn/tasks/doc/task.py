@@ -33,8 +33,8 @@ from lrn.tasks.doc.memory import Remembered, cues_remembered, remember
 from lrn.tasks.doc.model import Classifier, smoothed_loss
 from lrn.text.batches import in_buckets
 from lrn.text.lines import each_line
-from lrn.text.tokens import basic_tokens
 from lrn.text.spelling import SpellingTable
+from lrn.text.tokens import basic_tokens
 from lrn.text.vectors import coverage, load_table, read_table
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
