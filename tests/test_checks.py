@@ -2,7 +2,7 @@
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 from helpers import says
@@ -122,5 +122,25 @@ def test_threads(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     for number in (0, 1, 4):
         checks.threads(number)
-    with pytest.raises(ValueError, match=says("threads must be at most 4,", "cores", "got 5")):
-        checks.threads(5)
+    for number in (5, -1):
+        with pytest.raises(ValueError, match=says("threads must be from 0 to 4,", "cores", f"got {number}")):
+            checks.threads(number)
+
+
+@dataclass
+class Files:
+    one: str | None = field(default=None, metadata=checks.FILE)
+    several: list[str] = field(default_factory=list, metadata=checks.FILE)
+    other: str | None = field(default="nothing/there", metadata=checks.FOLDER)
+    text: str = "nothing/there"
+
+
+def test_files(tmp_path):
+    here = str(tmp_path / "file")
+    (tmp_path / "file").touch()
+    checks.files(Files())
+    checks.files(Files(one=here, several=[here, here]))
+    with pytest.raises(FileNotFoundError, match=f"^--several: there is no file {here}2$"):
+        checks.files(Files(several=[here, f"{here}2"]))
+    with pytest.raises(ValueError, match=f"^--one: {tmp_path} is a folder; expected a file$"):
+        checks.files(Files(one=str(tmp_path)))

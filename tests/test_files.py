@@ -2,11 +2,12 @@
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 from runs import leftovers
 
-from lrn.files import read_json, write_json, write_text, write_whole
+from lrn.files import check_folder, read_json, write_json, write_text, write_whole
 
 
 def test_round_trip(tmp_path):
@@ -72,3 +73,14 @@ def test_damaged_json(content, tmp_path):
 def test_missing_json(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"a\.json is missing"):
         read_json(tmp_path / "a.json")
+
+
+def test_a_folder_that_could_be_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    for path in (Path("new"), Path("new/er"), tmp_path / "a" / "b", tmp_path, Path(".")):
+        check_folder(path)
+    for path in (Path("file"), Path("file/below"), tmp_path / "file" / "far" / "below"):
+        with pytest.raises(ValueError, match=f"^cannot make the folder {path} .*; choose another: --out$"):
+            check_folder(path)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,34 +1,37 @@
-"""``lrn …``: thin; every command imports what it needs when it runs."""
+"""``lrn …``: thin; every command imports what it needs when it runs, and checks what it is given before."""
 
 from __future__ import annotations
 
-import json
-import re
+import errno
+import os
 import sys
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from lrn import names
+import lrn
+from lrn import checks, names
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser
+    from lrn.tasks.settings import TaskSettings
+    from lrn.training.config import TrainConfig
+    from lrn.training.run import Run
+
+Options = TypeVar("Options")
 
 # which extra brings a package
 EXTRAS = {
     "rich": "train",
     "lightning": "train",
-    "jsonargparse": "train",
     "numpy": "train",
     "yaml": "train",
     "safetensors": "train",
     "matplotlib": "plot",
 }
+NO_MEMORY = ("not enough memory", "can't allocate", "out of memory")
 OVERVIEW = """\
 lrn: lightweight recurrent networks for PyTorch
 
 Try first:
-  lrn demo             LRN and nn.LSTM side by side, for two minutes
   lrn compare lm       the same model with six units: a table and a page; a few minutes, no data needed
   lrn bench            speed against nn.LSTM, nn.GRU and others on this machine
 
@@ -55,392 +58,327 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(OVERVIEW)
         return 0
     if words[0] == "--version":
-        from importlib.metadata import version
-
-        print(f"lrn {version('lrn')}")
+        print(f"lrn {lrn.__version__}")
         return 0
     try:
-        return _run(words[0], words[1:])
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in EXTRAS or debug:
-            raise
-        return _fail(f"this command needs {package}: pip install 'lrn[{EXTRAS[package]}]'")
+        return COMMANDS[checks.choice("command", words[0], tuple(COMMANDS))](words[1:])
+    except SystemExit as left:  # help and printed settings
+        return int(left.code or 0)
     except BrokenPipeError:  # whoever read our output has seen enough
-        import os
-
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it ends
         return 0
-    except KeyboardInterrupt:
-        if debug:
+    except (Exception, KeyboardInterrupt) as error:
+        said = None if debug else _in_a_line(error)
+        if said is None:
             raise
-        _fail("stopped")
-        return 130
-    except (OSError, ValueError) as error:
-        if debug:
-            raise
-        return _fail(_one_line(error))
+        print(f"lrn: {said}", file=sys.stderr)
+        return 130 if isinstance(error, KeyboardInterrupt) else 2
 
 
-def _run(command: str, rest: list[str]) -> int:
-    from lrn.checks import choice
-
-    return COMMANDS[choice("command", command, tuple(COMMANDS))](rest)
-
-
-def _fail(message: str) -> int:
-    print(f"lrn: {message}", file=sys.stderr)
-    return 2
-
-
-def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
+def _in_a_line(error: BaseException) -> str | None:
+    """What to tell the user; None of an error that is ours and not theirs."""
+    if isinstance(error, KeyboardInterrupt):
+        return "stopped"
+    if isinstance(error, ModuleNotFoundError):
+        package = (error.name or "").partition(".")[0]
+        extra = EXTRAS.get(package)
+        return f"this command needs {package}: pip install 'lrn[{extra}]'" if extra else None
+    if _lacks_memory(error):
+        return (
+            "there is not enough memory for this; lower --batch_size (--accumulate makes up for it), "
+            "widths like --hidden, or the length of texts"
+        )
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error)
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).splitlines()) if isinstance(error, OSError | ValueError) else None
 
 
-def _parser(command: str, description: str) -> ArgumentParser:
-    from jsonargparse import ArgumentParser
-
-    return ArgumentParser(
-        prog=f"lrn {command}",
-        description=description,
-        exit_on_error=False,
-        allow_abbrev=False,  # what looks for a flag in the words has to find it
-        formatter_class=_formatter(),
-    )
+def _lacks_memory(error: BaseException) -> bool:
+    """Whether memory has run out: torch has an error of its own for GPUs, on a CPU only the text tells."""
+    if isinstance(error, RuntimeError):
+        return any(text in str(error).lower() for text in NO_MEMORY)
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 
-def _formatter() -> type[Any]:
-    """Help with switches as they are typed: ``--overwrite``. One that is on says how to turn it off."""
-    from copy import copy
-
-    from jsonargparse import DefaultHelpFormatter
-
-    def as_typed(action: Any) -> Any:
-        if getattr(action, "_typehint", None) is not bool or action.default is not False:
-            return action
-        switch = copy(action)
-        switch.nargs = 0
-        return switch
-
-    class Formatter(DefaultHelpFormatter):
-        def add_usage(self, usage: Any, actions: Any, *rest: Any, **more: Any) -> None:
-            super().add_usage(usage, [as_typed(action) for action in actions], *rest, **more)
-
-        def add_argument(self, action: Any) -> None:
-            super().add_argument(as_typed(action))
-
-    return Formatter
+def _say(text: str) -> None:
+    """A first line for someone who waits at a terminal while torch is imported."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
 
 
-def _read(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
-    """Parse; what is wrong with the words comes back as a ValueError of one line."""
-    import argparse
+# Training ---------------------------------------------------------------------------------------
 
-    try:
-        values: dict[str, Any] = parser.parse_args(_as_typed(parser, words)).as_dict()
-    except argparse.ArgumentError as error:
-        text = _plain(" ".join(error.message.split()), parser)
-        raise ValueError(f"{text} ({parser.prog} --help explains)") from None
-    return values
-
-
-def _plain(text: str, parser: ArgumentParser) -> str:
-    """The parser's words as ours: flags by their names, types without ceremony, the nearest flag."""
-    from lrn.checks import nearest
-
-    text = re.sub(r'Parser key "(\w+)":', r"--\1:", text)
-    text = re.sub(r"Expected an? <class '(\w+)'>", r"expected \1", text)
-    unknown = re.match(r"[Uu]nrecognized arguments: --([\w-]+)", text)
-    if unknown:
-        names = tuple(flag[2:] for flag in parser._option_string_actions if flag.startswith("--"))
-        text += nearest(unknown[1], names, "--")
-    return text
-
-
-def _as_typed(parser: ArgumentParser, words: list[str]) -> list[str]:
-    """What people type, as jsonargparse reads it: a flag alone is true, a list is ``--files a b``, - is _."""
-    words = [_underscored(word, parser) for word in words]
-    types = {f"--{action.dest}": getattr(action, "_typehint", None) for action in parser._actions}
-    read: list[str] = []
-    lists: dict[str, list[str]] = {}
-    current = ""  # the list that the words at hand belong to
-    for word, following in pairwise([*words, ""]):
-        if word.startswith("--"):
-            current = word if types.get(word) == list[str] else ""
-            if current:
-                lists[current] = []
-                continue
-        elif current:
-            lists[current].append(word)
-            continue
-        alone = types.get(word) is bool and following.lower() not in ("true", "false")
-        read.append(f"{word}=true" if alone else word)
-    return read + [f"{flag}={json.dumps(values)}" for flag, values in lists.items()]
-
-
-def _underscored(word: str, parser: ArgumentParser) -> str:
-    flag, equals, value = word.partition("=")
-    other = "--" + flag[2:].replace("-", "_")
-    known = parser._option_string_actions
-    return other + equals + value if flag not in known and other in known else word
-
-
-# Demonstration and benchmark --------------------------------------------------------------------
-
-
-def demo(words: list[str]) -> int:
-    """Train LRN and nn.LSTM side by side for two minutes."""
-    parser = _parser("demo", "Train LRN and nn.LSTM of equal width side by side on Python's documentation.")
-    parser.add_argument("--width", type=int, default=256, help="hidden size of both")
-    parser.add_argument("--layers", type=int, default=2, help="layers of both")
-    parser.add_argument("--steps", type=int, default=300, help="training steps at the most")
-    parser.add_argument("--seconds", type=float, default=90.0, help="stop after this time")
-    parser.add_argument("--seed", type=int, default=1, help="for weights and batches")
-    values = _read(parser, words)
-    from lrn import demo
-
-    demo.run(demo.Settings(**values))
-    return 0
-
-
-def bench(words: list[str]) -> int:
-    """Measure speed against nn.LSTM, nn.GRU and others."""
-    parser = _parser("bench", "Measure the units' speed against nn.LSTM, nn.GRU and others, taking turns.")
-    shapes = "steps, batch, width of your own; may be given more than once (default: eight shapes and more)"
-    parser.add_argument("--shape", action="append", metavar="T,B,H", help=shapes)
-    parser.add_argument("--seconds", type=float, default=12.0, help="for each shape and mode")
-    parser.add_argument("--out", default="bench", help="folder for bench.json and bench.png")
-    values = _read(parser, words)
-    if not values["seconds"] > 0:
-        raise ValueError(f"--seconds must be positive, got {values['seconds']}")
-    shapes_wanted = tuple(_shape(text) for text in values["shape"] or ())
-    from pathlib import Path
-
-    from lrn import bench
-
-    bench.run(bench.Settings(shapes_wanted, values["seconds"], Path(values["out"])))
-    return 0
-
-
-def doctor(words: list[str]) -> int:
-    """What is installed, and a check of the engine."""
-    parser = _parser("doctor", "Say what is installed, and check the C++ engine against the definition.")
-    parser.add_argument("--seconds", type=float, default=5.0, help="for the check")
-    values = _read(parser, words)
-    from lrn import doctor
-
-    return doctor.run(values["seconds"])
-
-
-def _shape(text: str) -> tuple[int, int, int]:
-    parts = text.split(",")
-    if len(parts) != 3 or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
-        raise ValueError(f"--shape must be three positive whole numbers T,B,H, like 32,128,300; got {text!r}")
-    steps, batch, width = map(int, parts)
-    return steps, batch, width
-
-
-# Tasks ------------------------------------------------------------------------------------------
+KEPT = "a run that is resumed keeps its task and its settings"
 
 
 def train(words: list[str]) -> int:
     """Train a task's model, or go on with a run that was interrupted."""
-    from lrn import commands, tasks
-
-    if "--resume" in words or any(word.startswith("--resume=") for word in words):
-        parser = _parser("train --resume RUN", "Go on with an interrupted run, to the same result.")
-        parser.add_argument("--resume", metavar="RUN", required=True, help="the run folder")
-        parser.add_argument("--data", help="where the data is now, if it has moved")
-        try:
-            values = _read(parser, words)
-        except ValueError as error:
-            raise ValueError(f"{error}; a run that is resumed keeps its task and its settings") from None
-        return commands.resume(values["resume"], values["data"])
     if not words or words[0].startswith("-"):
-        print("usage: lrn train TASK [settings], or lrn train --resume RUN\n")
-        print(f"tasks: {', '.join(names.TASKS)}\n`lrn train TASK --help` explains a task's settings.")
-        return 0 if words[:1] in ([], ["-h"], ["--help"]) else 2
-    name, rest = words[0], words[1:]
-    settings = tasks.settings(name)
-    about = (settings.train.__doc__ or "").partition("\n")[0]
-    parser = _parser(f"train {name}", f"{about} Presets: {', '.join(settings.presets)}.")
-    parser.add_argument("--config", action="config", help="a YAML file with settings")
-    parser.add_class_arguments(settings.train, None)
-    _check_files(parser, rest)
-    parser.set_defaults(commands.preset(settings, rest))
-    values = _read(parser, commands.config_first(rest))
-    values.pop("config")
-    return commands.train(name, settings.train(**values))
+        return _resume(words or ["--help"])
+    from lrn import commands, tasks
+    from lrn.flags import Flags, about, settings_of
+    from lrn.training.run import Run, first_process
+
+    name, task = words[0], tasks.settings(words[0])
+    flags = Flags(
+        f"train {name}",
+        about(task.train),
+        settings_of(task.train),
+        presets=task.presets,
+        elsewhere={"resume": f"{KEPT}: lrn train --resume RUN"},
+    )
+    config = flags.read(words[1:], task.train)
+    _check_training(task, config)
+    if first_process():
+        Run.check_free(name, config)
+    _say(f"{Run.folder_for(name, config)}: reading the data …")
+    return commands.train(name, config)
+
+
+def _resume(words: list[str]) -> int:
+    from dataclasses import replace
+
+    from lrn import commands, tasks
+    from lrn.flags import Flags, about, settings_of
+    from lrn.options import Resume
+    from lrn.training.config import from_dict
+    from lrn.training.run import Run
+
+    kept = {setting.name: KEPT for name in names.TASKS for setting in settings_of(tasks.settings(name).train)}
+    text = about(Resume).replace("TASKS", ", ".join(names.TASKS))
+    changes = Flags("train --resume RUN", text, settings_of(Resume), elsewhere=kept).typed(words)
+    if "resume" not in changes:
+        raise ValueError(f"name a task, {', '.join(names.TASKS)}, or a run to go on with: --resume RUN")
+    run = Run.open(changes.pop("resume"))
+    task = tasks.settings(run.task)
+    before = from_dict(task.train, run.config)
+    config = replace(before, **{name: value for name, value in changes.items() if name != "data"})
+    if config.epochs < before.epochs:
+        raise ValueError(
+            f"--epochs {config.epochs}: {run.folder} was told {before.epochs}, and can only go further"
+        )
+    checks.threads(config.threads)
+    _check_data(task, run, changes.get("data"))
+    _say(f"{run.folder}: reading the data …")
+    return commands.resume(run, changes)
 
 
 def compare(words: list[str]) -> int:
     """Train the same model with several units, and report."""
-    from lrn import commands, tasks
-
     if not words or words[0].startswith("-"):
-        print("usage: lrn compare TASK [--units lstm,gru,…] [--seeds 1,2,3] [--out DIR] [settings]\n")
+        print("usage: lrn compare TASK [--units lstm,gru,…] [--seeds 1,2,3] [--out DIR] [--flags]\n")
         print(f"tasks: {', '.join(names.TASKS)}\n`lrn compare TASK --help` explains all settings.")
         return 0 if words[:1] in ([], ["-h"], ["--help"]) else 2
-    name, rest = words[0], words[1:]
-    settings = tasks.settings(name)
-    parser = _parser(f"compare {name}", "Train the same model with several units, measure, and report.")
-    parser.add_argument("--config", action="config", help="a YAML file with settings")
-    parser.add_argument("--units", default="lstm,gru,atr,sru,lrn,olrn", help="the units to compare")
-    parser.add_argument("--seeds", default="1", help="a run of every unit for each")
-    parser.add_class_arguments(settings.train, None, skip={"unit", "seed"})
-    _check_files(parser, rest)
-    parser.set_defaults({k: v for k, v in commands.preset(settings, rest).items() if k != "seed"})
-    values = _read(parser, commands.config_first(rest))
-    values.pop("config")
-    return commands.compare(name, settings.train, values)
+    from pathlib import Path
+
+    from lrn import commands, tasks
+    from lrn.compare import seeds_of, units_of
+    from lrn.files import check_folder
+    from lrn.flags import Flags, about, settings_of
+    from lrn.options import Compare
+
+    name, task = words[0], tasks.settings(words[0])
+
+    def make(units: str, seeds: str, **values: Any) -> tuple[TrainConfig, list[str], list[int]]:
+        chosen, numbers = units_of(units), seeds_of(seeds)
+        configs = [task.train(**values, unit=chosen[0], seed=number) for number in numbers]
+        return configs[0], chosen, numbers
+
+    settings = [*settings_of(Compare), *settings_of(task.train, without=("unit", "seed", "out", "overwrite"))]
+    flags = Flags(f"compare {name}", about(Compare), settings, presets=task.presets)
+    config, units, seeds = flags.read(words[1:], make)
+    _check_training(task, config)
+    if config.out:
+        check_folder(Path(config.out))
+    return commands.compare(name, config, units, seeds)
 
 
-def _check_files(parser: ArgumentParser, words: list[str]) -> None:
-    """Read every ``--config`` file by itself first, so that an error can name the file."""
-    from lrn import commands
+def _check_training(task: TaskSettings, config: TrainConfig) -> None:
+    """An error unless all that the settings name is there, before anything slow is imported or read."""
+    from dataclasses import fields
 
-    known = tuple(a.dest for a in parser._actions if a.dest not in ("help", "config", "print_config"))
-    for file in commands.config_files(words):
-        commands.check_names(file, known)
-        try:
-            _read(parser, ["--config", file])
-        except ValueError as error:
-            raise ValueError(f"{file}: {str(error).removeprefix('--')}") from None
+    from lrn.training.run import Run
+
+    checks.files(config)
+    checks.threads(config.threads)
+    task.check_data(config.data)
+    for setting in fields(config):
+        if setting.metadata == checks.RUN and getattr(config, setting.name):
+            Run.open(getattr(config, setting.name))
+
+
+def _check_data(task: TaskSettings, run: Run, data: str | None) -> None:
+    """An error unless the data is where the user says, or where the run has it."""
+    task.check_data(data)
+    run.data(data)
+
+
+# A trained model --------------------------------------------------------------------------------
 
 
 def evaluate(words: list[str]) -> int:
     """Figures of a trained model."""
-    from lrn import commands
+    from lrn import commands, tasks
 
-    return commands.evaluate(*_of_run("evaluate", words))
+    run, options = _of_run("evaluate", words)
+    run.file("last.ckpt" if options.last else "best.ckpt")
+    _check_data(tasks.settings(run.task), run, options.data)
+    _say(f"{run.folder}: reading model and data …")
+    return commands.evaluate(run, options)
 
 
 def predict(words: list[str]) -> int:
     """Use a trained model."""
     from lrn import commands
 
-    return commands.predict(*_of_run("predict", words))
+    run, options = _of_run("predict", words)
+    run.file("best.ckpt")
+    _say(f"{run.folder}: reading the model …")
+    return commands.predict(run, options)
 
 
 def memory(words: list[str]) -> int:
     """What a document classifier remembers of a text."""
-    from lrn import commands
-
-    return commands.memory(*_of_run("memory", words))
-
-
-def gradients(words: list[str]) -> int:
-    """How far back in time gradients reach, by unit."""
-    parser = _parser(
-        "gradients", "Draw how gradients shrink or grow on their way back through time, by unit."
-    )
-    parser.add_argument("--units", default="lstm,gru,atr,sru,lrn,olrn", help="the units to compare")
-    parser.add_argument("--steps", type=int, default=100, help="length of the sequence")
-    parser.add_argument("--hidden", type=int, default=64, help="width of every unit")
-    parser.add_argument("--keep", type=float, default=0.0, help="first bias of the gates that keep the state")
-    parser.add_argument("--seed", type=int, default=1, help="for weights and input")
-    parser.add_argument("--out", default="gradients.png", help="the picture to write, .png or .svg")
-    parser.add_argument("--overwrite", type=bool, default=False, help="replace a picture that is there")
-    values = _read(parser, words)
     from pathlib import Path
 
-    from lrn import commands, compare
-
-    units, out = compare.units_of(values.pop("units")), Path(values.pop("out"))
-    commands.check_free([out], values.pop("overwrite"))
-    for name in ("steps", "hidden"):
-        if values[name] < 1:
-            raise ValueError(f"--{name} must be at least 1, got {values[name]}")
-    return commands.gradients(units, **values, out=out)
-
-
-def _options(task: str, command: str) -> Any:
-    from lrn import tasks
-
-    settings = tasks.settings(task)
-    shared = {"evaluate": settings.evaluate, "predict": settings.predict}
-    return (shared | dict(settings.commands)).get(command)
-
-
-def _of_run(command: str, words: list[str]) -> tuple[Any, Any]:
-    """The run that the first word names, and the task's options for ``command``."""
-    from lrn.training.run import Run
-
-    if words[:1] in (["-h"], ["--help"]):
-        print(f"usage: lrn {command} RUN [options]; RUN is a folder that lrn train has made\n")
-        for name in names.TASKS:
-            options = _options(name, command)
-            if options is None:
-                continue
-            print(f"for a run of {name}:")
-            parser = _parser(f"{command} RUN", options.__doc__.partition("\n")[0])
-            parser.add_class_arguments(options, None)
-            parser.print_help()
-            print()
-        raise SystemExit(0)
-    if not words or words[0].startswith("-"):
-        raise ValueError(f"usage: lrn {command} RUN [options]; RUN is a folder that lrn train has made")
-    run, rest = Run.open(words[0]), words[1:]
-    name = run.task
-    options = _options(name, command)
-    if options is None:
-        raise ValueError(f"{words[0]} is a run of {name}, for which there is no lrn {command}")
-    parser = _parser(f"{command} RUN", options.__doc__.partition("\n")[0])
-    parser.add_class_arguments(options, None)
-    return run, options(**_read(parser, rest))
-
-
-def params(words: list[str]) -> int:
-    """Parameter counts of every unit in the paper's settings."""
-
-    parser = _parser("params", "Exact parameter counts of every unit in the paper's settings.")
-    parser.add_argument("task", nargs="?", help=f"one of {', '.join(names.TASKS)}; all if there is none")
-    values = _read(parser, words)
     from lrn import commands
 
-    return commands.params([values["task"]] if values["task"] else list(names.TASKS))
+    run, options = _of_run("memory", words)
+    run.file("best.ckpt")
+    commands.check_free([Path(name) for name in options.out], options.overwrite)
+    _say(f"{run.folder}: reading the model …")
+    return commands.memory(run, options)
+
+
+def _of_run(command: str, words: list[str]) -> tuple[Run, Any]:
+    """The run that the first word names, and the options of its task for the command."""
+    from lrn.flags import Flags, about, settings_of
+    from lrn.training.run import Run
+
+    usage = f"lrn {command} RUN [--flags]; RUN is a folder that lrn train has made"
+    if words[:1] in (["-h"], ["--help"]):
+        print(f"usage: {usage}\n")
+        for name in names.TASKS:
+            if options := _options(name, command):
+                print(f"for a run of {name}:")
+                Flags(f"{command} RUN", about(options), settings_of(options)).print_help()
+                print()
+        raise SystemExit(0)
+    if not words or words[0].startswith("-"):
+        raise ValueError(f"usage: {usage}")
+    run = Run.open(words[0])
+    options = _options(run.task, command)
+    if options is None:
+        raise ValueError(f"{run.folder} is a run of {run.task}, for which there is no lrn {command}")
+    made = Flags(f"{command} RUN", about(options), settings_of(options)).read(words[1:], options)
+    checks.files(made)
+    return run, made
+
+
+def _options(name: str, command: str) -> type[Any] | None:
+    """The settings of a command for runs of a task; None if the task does not have it."""
+    from lrn import tasks
+
+    task = tasks.settings(name)
+    return {"evaluate": task.evaluate, "predict": task.predict, **task.commands}.get(command)
 
 
 def export(words: list[str]) -> int:
     """Weights as safetensors."""
-    parser = _parser("export", "Write the best weights of a run as safetensors, for other programs.")
-    parser.add_argument("run", help="the run folder")
-    parser.add_argument("file", help="the file to write; it must not exist")
-    values = _read(parser, words)
     from lrn import commands
+    from lrn.options import Export
 
-    return commands.export(values["run"], values["file"])
+    options = _read("export", Export, words, "run", "file")
+    return commands.export(options.run, options.file)
 
 
 def import_(words: list[str]) -> int:
     """Weights from safetensors."""
-    parser = _parser("import", "Take a safetensors file's weights as the best weights of a run.")
-    parser.add_argument("run", help="the run folder")
-    parser.add_argument("file", help="the file to read")
-    parser.add_argument(
-        "--overwrite", type=bool, default=False, help="replace the best weights that are there"
-    )
-    values = _read(parser, words)
     from lrn import commands
+    from lrn.options import Import
 
-    return commands.import_(values["run"], values["file"], values["overwrite"])
+    options = _read("import", Import, words, "run", "file")
+    return commands.import_(options.run, options.file, options.overwrite)
+
+
+# Units ------------------------------------------------------------------------------------------
+
+
+def bench(words: list[str]) -> int:
+    """Measure speed against nn.LSTM, nn.GRU and others."""
+    from pathlib import Path
+
+    from lrn.files import check_folder
+    from lrn.options import Bench
+
+    options = _read("bench", Bench, words)
+    check_folder(Path(options.out))
+    from lrn import bench
+
+    _use_threads(options.threads)
+    bench.run(bench.Settings(options.shapes(), options.seconds, Path(options.out)))
+    return 0
+
+
+def gradients(words: list[str]) -> int:
+    """How far back in time gradients reach, by unit."""
+    from pathlib import Path
+
+    from lrn.options import Gradients
+
+    options = _read("gradients", Gradients, words)
+    from lrn import commands, compare
+
+    units, out = compare.units_of(options.units), Path(options.out)
+    commands.check_free([out], options.overwrite)
+    _use_threads(options.threads)
+    return commands.gradients(units, options.steps, options.hidden, options.keep, options.seed, out)
+
+
+def params(words: list[str]) -> int:
+    """Parameter counts of every unit in the paper's settings."""
+    from lrn import commands
+    from lrn.options import Params
+
+    options = _read("params", Params, words, "task")
+    return commands.params([options.task] if options.task else [*names.TASKS])
+
+
+def doctor(words: list[str]) -> int:
+    """What is installed, and a check of the engine."""
+    from lrn.options import Doctor
+
+    options = _read("doctor", Doctor, words)
+    from lrn import doctor
+
+    _use_threads(options.threads)
+    return doctor.run(options.seconds)
+
+
+def _read(command: str, config: type[Options], words: list[str], *positional: str) -> Options:
+    """The settings of a command that has the same for all tasks."""
+    from lrn.flags import Flags, about, settings_of
+
+    return Flags(command, about(config), settings_of(config), words=positional).read(words, config)
+
+
+def _use_threads(number: int) -> None:
+    if number:
+        import torch
+
+        torch.set_num_threads(number)
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "demo": demo,
     "train": train,
-    "bench": bench,
     "compare": compare,
     "evaluate": evaluate,
     "predict": predict,
     "memory": memory,
+    "export": export,
+    "import": import_,
+    "bench": bench,
     "gradients": gradients,
     "params": params,
     "doctor": doctor,
-    "export": export,
-    "import": import_,
 }

@@ -6,78 +6,12 @@ import json
 import os
 import sys
 from dataclasses import asdict
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from lrn import tasks
-from lrn.checks import choice, nearest
 from lrn.training.config import TrainConfig
 from lrn.training.run import Run
-
-
-def preset(settings: Any, words: list[str]) -> dict[str, Any]:
-    """The settings that the words, or the file they name, ask to start from."""
-    asked: list[Any] = _values(words, "--preset")
-    asked = asked or [_content(file).get("preset") for file in config_files(words)]
-    name = choice("preset", (asked and asked[-1]) or settings.train.preset, tuple(settings.presets))
-    values: dict[str, Any] = settings.presets[name] | {"preset": name}
-    return values
-
-
-def config_files(words: list[str]) -> list[str]:
-    """The files with settings that the words name."""
-    return _values(words, "--config")
-
-
-def check_names(file: str, known: tuple[str, ...]) -> None:
-    """See that a file with settings can be read and has only such as there are."""
-    for name in _content(file):
-        if name not in known:
-            raise ValueError(f"{file}: there is no setting {name!r}{nearest(name, known)}")
-
-
-def _content(file: str) -> dict[Any, Any]:
-    import yaml
-
-    if Path(file).is_dir():
-        raise ValueError(f"--config: {file} is a folder; expected a YAML file")
-    if not Path(file).exists():
-        raise FileNotFoundError(f"--config: there is no file {file}")
-    try:
-        content = yaml.safe_load(Path(file).read_text(encoding="utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
-    if isinstance(content, dict) and content:
-        return content
-    found = "a list" if isinstance(content, list) else f"the text {str(content)[:40]!r}"
-    raise ValueError(f"{file} is {found if content else 'empty'}; expected a setting a line, like epochs: 3")
-
-
-def _values(words: list[str], flag: str) -> list[str]:
-    """Of every such flag; the last one counts."""
-    values = []
-    for word, following in pairwise([*words, ""]):
-        if word == flag and following:
-            values.append(following)
-        if word.startswith(flag + "="):
-            values.append(word.partition("=")[2])
-    return values
-
-
-def config_first(words: list[str]) -> list[str]:
-    """The words with ``--config`` in front, since the parser lets what comes later win: a flag beats a file.
-
-    >>> config_first(["--lr", "1", "--config", "my.yaml"])
-    ['--config', 'my.yaml', '--lr', '1']
-    """
-    first: list[str] = []
-    rest: list[str] = []
-    after = False
-    for word in words:
-        (first if after or word == "--config" or word.startswith("--config=") else rest).append(word)
-        after = word == "--config"
-    return first + rest
 
 
 def train(name: str, config: TrainConfig) -> int:
@@ -99,18 +33,21 @@ def train(name: str, config: TrainConfig) -> int:
     return _fit(task, loop, run)
 
 
-def resume(folder: str, data: str | None = None, **changes: Any) -> int:
-    """Go on with an interrupted run, or further than it was told, to ``epochs`` among the ``changes``."""
+def resume(run: Run, changes: dict[str, Any]) -> int:
+    """Go on with an interrupted run, or further than it was told.
+
+    ``changes`` are what differs from its settings: where the data is, what computes, more epochs.
+    """
     from lrn.training import device
     from lrn.training.checkpoint import TrainingState
     from lrn.training.loop import Loop
 
-    run = Run.open(folder)
+    data = changes.pop("data", None)
+    changes = {name: value for name, value in changes.items() if run.config.get(name) != value}
     task = tasks.load(run.task)
     if not run.last.exists():
         raise ValueError(f"{run.folder} has lost its last.ckpt; it cannot be resumed")
     state = TrainingState.load(run.last, run.task)
-    changes = _changes(run, state.progress, changes)
     if state.progress["finished"] and run.metrics.exists() and "epochs" not in changes:
         print(f"{run.folder} is finished", file=sys.stderr)
         return 0
@@ -119,7 +56,7 @@ def resume(folder: str, data: str | None = None, **changes: Any) -> int:
     device.check(config)
     _set_threads(config.threads)
     learner = task.resume(run, data)
-    loop = Loop(learner, device.fabric(learner.config))
+    loop = Loop(learner, device.fabric(config))
     loop.restore(state)
     if "epochs" in changes:
         learner.progress.finished = False
@@ -133,16 +70,6 @@ def resume(folder: str, data: str | None = None, **changes: Any) -> int:
 
     loop.first_does(claim)
     return _fit(task, loop, run)
-
-
-def _changes(run: Run, progress: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """The settings that differ from the run's own; more epochs than are done may be asked for, not fewer."""
-    changes = {name: value for name, value in changes.items() if value is not None}
-    changes = {name: value for name, value in changes.items() if run.config.get(name) != value}
-    epochs = changes.get("epochs")
-    if epochs is not None and epochs < progress["epoch"]:
-        raise ValueError(f"--epochs {epochs}: {run.folder} has done {progress['epoch']} already")
-    return changes
 
 
 def _set_threads(threads: int) -> None:
@@ -175,14 +102,12 @@ def _fit(task: Any, loop: Any, run: Run) -> int:
     return 0
 
 
-def compare(name: str, kind: type[Any], values: dict[str, Any]) -> int:
+def compare(name: str, config: TrainConfig, units: list[str], seeds: list[int]) -> int:
     """Several units, the same settings."""
     from lrn import compare
 
-    units = compare.units_of(values.pop("units"))
-    seeds = compare.seeds_of(str(values.pop("seeds")))
-    config = kind(**values, unit=units[0], seed=seeds[0])
     out = Path(config.out or f"comparisons/{name}-{config.preset}")
+    compare.check_free(out, name, config, units, seeds)
     tasks.load(name)  # if something that training needs is not installed, the error comes now
     return compare.compare(name, config, units, seeds, out)
 

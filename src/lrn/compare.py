@@ -18,32 +18,31 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from lrn import tasks
-from lrn.bench.timing import alternate
 from lrn.checks import choice
 from lrn.files import make_folder, write_json
 from lrn.names import UNITS
 from lrn.report import page, records, tables
 from lrn.report.memory import Picture, inline
 from lrn.report.results import Comparison, Curve, Drawing, Facts, Timing, UnitResult
-from lrn.tasks.base import Task
-from lrn.training import device
 from lrn.training.config import TrainConfig
 from lrn.training.lock import NAME as LOCK
 from lrn.training.lock import Lock
-from lrn.training.loop import Loop
 from lrn.training.run import Run, command, versions
 
-AnyTask = Task[Any, Any, Any, Any]
+if TYPE_CHECKING:
+    from lrn.tasks.base import Task
+
+    AnyTask = Task[Any, Any, Any, Any]
 
 SECONDS = 30.0  # for timing
-RESULTS = "results.json"
+PLAN, RESULTS = "compare.json", "results.json"
 
 
 def compare(task: str, config: TrainConfig, units: list[str], seeds: list[int], out: Path) -> int:
@@ -78,25 +77,39 @@ def _compare(
     return 0
 
 
-def _claim(out: Path, task: str, config: TrainConfig, units: list[str], seeds: list[int]) -> None:
-    """Write down what the folder is for, or see that it is that of this very comparison."""
-    wanted: Facts = {"task": task, "units": units, "seeds": seeds, "config": _settings(config)}
-    path = out / "compare.json"
+def check_free(out: Path, task: str, config: TrainConfig, units: list[str], seeds: list[int]) -> None:
+    """Raise a ValueError unless the folder is free, that of this very comparison, or may be overwritten."""
+    path = out / PLAN
     if path.exists() and not config.overwrite:
-        found = records.read(dict[str, object], path)
+        found, wanted = records.read(dict[str, object], path), _plan(task, config, units, seeds)
         differing = [name for name in wanted if found.get(name) != wanted[name]]
         if differing:
             raise ValueError(
                 f"{out} holds a comparison with other {' and '.join(differing)}; choose another --out, "
                 "or --overwrite"
             )
-        return
-    there = [entry for entry in out.iterdir() if entry.name != LOCK]
-    if there and not path.exists():
+    elif not path.exists() and out.is_dir() and _content(out):
         raise ValueError(f"{out} exists and is not a comparison; choose another --out")
-    for entry in there:
+
+
+def _claim(out: Path, task: str, config: TrainConfig, units: list[str], seeds: list[int]) -> None:
+    """Write down what the folder is for, unless it says so already."""
+    check_free(out, task, config, units, seeds)
+    if (out / PLAN).exists() and not config.overwrite:
+        return
+    for entry in _content(out):
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-    write_json(path, wanted)
+    write_json(out / PLAN, _plan(task, config, units, seeds))
+
+
+def _content(out: Path) -> list[Path]:
+    """What is in the folder beside its lock."""
+    return [entry for entry in out.iterdir() if entry.name != LOCK]
+
+
+def _plan(task: str, config: TrainConfig, units: list[str], seeds: list[int]) -> Facts:
+    """What tells a comparison from others."""
+    return {"task": task, "units": units, "seeds": seeds, "config": _settings(config)}
 
 
 def _settings(config: TrainConfig) -> Facts:
@@ -111,6 +124,9 @@ def _folder(out: Path, unit: str, seed: int) -> Path:
 
 def _training_step(task: AnyTask, config: TrainConfig) -> Callable[[], object]:
     """A call that takes a training step, on a few batches in turn."""
+    from lrn.training import device
+    from lrn.training.loop import Loop
+
     learner = task.prepare(config)
     loop = Loop(learner, device.fabric(config))
     steps = learner.steps(0)
@@ -193,6 +209,8 @@ def time_units(
 ) -> dict[str, Timing]:
     """The time of a training step of each unit, on the same few batches, taking turns."""
     import torch
+
+    from lrn.bench.timing import alternate
 
     if config.threads:
         torch.set_num_threads(config.threads)

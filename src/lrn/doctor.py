@@ -20,7 +20,7 @@ PACKAGES = {
     "torch": "everything",
     "rich": "tables and progress",
     "lightning": "lrn train",
-    "jsonargparse": "the command line",
+    "pyyaml": "files of settings",
     "safetensors": "lrn export, lrn import",
     "matplotlib": "pictures",
     "sru": "a peer in lrn bench",

@@ -39,6 +39,13 @@ def write_json(path: Path, data: Any) -> None:
     write_text(path, json.dumps(data, indent=1) + "\n")
 
 
+def check_folder(path: Path) -> None:
+    """An error if a file is where :func:`make_folder` would have to make a folder. Nothing is made."""
+    there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if not there.is_dir():
+        raise ValueError(f"cannot make the folder {path} (Not a directory); choose another: --out")
+
+
 def make_folder(path: Path) -> None:
     """For what a command writes to ``--out``."""
     try:

@@ -156,12 +156,24 @@ def test_a_truncated_state(name, finished, tmp_path, capsys):
 
 
 def test_resume_takes_no_settings(finished, capsys):
-    for words in (["lm", "--resume", str(finished)], ["--resume", str(finished), "--epochs", "5"]):
+    for words in (["lm", "--resume", str(finished)], ["--resume", str(finished), "--hidden", "5"]):
         assert cli.main(["train", *words]) == 2
         said = capsys.readouterr().err
         assert "a run that is resumed keeps its task and its settings" in said
         assert "did you mean" not in said
         assert said.count("\n") == 1
+
+
+def test_resume_goes_further(finished, tmp_path):
+    """A finished run of three epochs learns for two more, once; the epochs before stay as they were."""
+    run = shutil.copytree(finished, tmp_path / "run")
+    trained("--resume", run, "--epochs", 5)
+    progress = state(run)["progress"]
+    assert (progress["epoch"], progress["finished"]) == (5, True)
+    assert logged(run)[: len(logged(finished))] == logged(finished)
+    assert [row["epoch"] for row in logged(run) if row["valid_loss"]] == ["1", "2", "3", "4", "5"]
+    assert json.loads((run / "config.json").read_text())["epochs"] == 5
+    assert "is finished" in trained("--resume", run).err
 
 
 # Weights out and in -----------------------------------------------------------------------------

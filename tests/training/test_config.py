@@ -1,11 +1,14 @@
-"""Settings: checked, explained when wrong, and taken from flag, file, preset and default in this order."""
+"""The settings that all tasks share: checked, explained when wrong, none too large to be meant."""
+
+import os
+from dataclasses import asdict, fields
 
 import pytest
-import yaml
+from helpers import says
 
-from lrn import cli, commands
-from lrn.tasks.lm.config import PRESETS, LMConfig
-from lrn.training.config import TrainConfig
+from lrn import names, tasks
+from lrn.tasks.lm.config import LMConfig
+from lrn.training.config import MOST, EvaluateConfig, PredictConfig, TrainConfig, from_dict
 
 
 @pytest.mark.parametrize(
@@ -14,6 +17,7 @@ from lrn.training.config import TrainConfig
         ("unit", "lrm", "lrn"),
         ("unit", "LSTM", "lstm"),
         ("precision", "bf61", "bf16"),
+        ("accelerator", "cdua", "cuda"),
         ("optimizer", "adamw", "adam"),
         ("schedule", "constatn", "constant"),
         ("stage", "fintune", "finetune"),
@@ -35,7 +39,19 @@ def test_nothing_is_near():
     ("name", "value"),
     [
         *(("epochs", value) for value in (0, -1, float("nan"))),
-        *((name, 0) for name in ("devices", "nodes", "save_steps", "hidden", "layers", "batch_size", "bptt")),
+        *(
+            (name, 0)
+            for name in (
+                "devices",
+                "nodes",
+                "save_steps",
+                "accumulate",
+                "hidden",
+                "layers",
+                "batch_size",
+                "bptt",
+            )
+        ),
         *(
             (name, -1)
             for name in ("seed", "clip", "threads", "max_steps", "delta", "weight_decay", "ar", "tar")
@@ -52,145 +68,108 @@ def test_bad_numbers(name, value):
         LMConfig(**{name: value})
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_presets_are_valid(preset):
-    LMConfig(**PRESETS[preset])
+def test_half_precision_is_for_gpus():
+    assert TrainConfig(precision="16").accelerator == "auto"
+    assert TrainConfig(precision="bf16", accelerator="cpu").precision == "bf16"
+    with pytest.raises(ValueError, match="precision 16 is for GPUs; with accelerator cpu"):
+        TrainConfig(precision="16", accelerator="cpu")
 
 
-# From the command line --------------------------------------------------------------------------
+# Too large to be meant ----------------------------------------------------------------------------
+
+EVERY = {
+    f"{name}-{kind.__name__}": kind
+    for name in names.TASKS
+    for task in [tasks.settings(name)]
+    for kind in (task.train, task.evaluate, task.predict, *task.commands.values())
+}
+NEEDED = {"lm-PredictConfig": {"prompt": "a"}, "doc-MemoryConfig": {"text": "a"}}  # by some settings
 
 
-@pytest.fixture
-def settings(monkeypatch, tmp_path):
-    """The settings that words, and a YAML file in place of ``FILE``, come to."""
-    seen = []
-    monkeypatch.setattr(commands, "train", lambda name, config: seen.append(config) or 0)
-
-    def read(*words, file=None):
-        path = tmp_path / "my.yaml"
-        if file is not None:
-            path.write_text(file)
-        assert cli.main(["train", "lm", *(word.replace("FILE", str(path)) for word in words)]) == 0
-        return seen.pop()
-
-    return read
-
-
-def test_default_and_preset(settings):
-    assert settings() == LMConfig(**PRESETS["quick"], preset="quick")
-    assert settings("--preset", "small") == LMConfig(**PRESETS["small"], preset="small")
-    assert settings("--preset=paper-ptb").hidden == 960
-    assert settings("--preset=paper-ptb", "--preset", "small").hidden == settings("--preset=small").hidden
-
-
-def test_flag_before_file_before_preset_before_default(settings):
-    file = "preset: paper-ptb\nhidden: 500\nlast: 400\n"
-    for words in (["--config", "FILE", "--last", "300"], ["--last", "300", "--config", "FILE"]):
-        config = settings(*words, file=file)
-        assert (config.preset, config.embedding, config.hidden, config.last) == ("paper-ptb", 280, 500, 300)
-        assert config.nonmono == LMConfig.nonmono
-    config = settings("--preset", "paper-wt2", "--config=FILE", file=file)
-    assert (config.preset, config.embedding, config.hidden) == ("paper-wt2", 300, 500)
+@pytest.mark.parametrize("kind", EVERY)
+def test_every_whole_number_has_a_bound(kind):
+    """So that a new setting is not forgotten."""
+    sample = EVERY[kind](**NEEDED.get(kind, {}))
+    whole = {name for name, value in asdict(sample).items() if type(value) is int}
+    assert whole <= MOST.keys(), "MOST in training/config.py has no bound for these"
 
 
 @pytest.mark.parametrize(
-    ("words", "value"),
-    [
-        ([], False),
-        (["--overwrite"], True),
-        (["--overwrite", "true"], True),
-        (["--overwrite", "True"], True),
-        (["--overwrite", "false"], False),
-        (["--overwrite", "False"], False),
-        (["--overwrite=false"], False),
-        (["--overwrite", "--seed", "3"], True),
-    ],
+    ("kind", "name"),
+    [(kind, field.name) for kind in EVERY for field in fields(EVERY[kind]) if field.name in MOST],
 )
-def test_switches(words, value, settings):
-    assert settings(*words).overwrite is value
-
-
-def test_a_minus_is_as_good_as_an_underscore(settings):
-    assert settings("--batch-size", "7", "--valid-columns=3").batch_size == 7
-
-
-@pytest.mark.parametrize(("task", "setting"), [("lm", "min_count"), ("ner", "sentences")])
-def test_settings_of_the_built_in_data_alone(task, setting, capsys):
-    assert cli.main(["train", task, "--data", "folder", f"--{setting}", "7"]) == 2
-    assert capsys.readouterr().err.startswith(f"lrn: {setting} is for the built-in data only: with --data ")
-
-
-def test_a_file_for_a_comparison(tmp_path, capsys):
-    path = tmp_path / "my.yaml"
-    path.write_text("units: lrn,lstm\nseeds: '1'\nunit: lrn\n")
-    assert cli.main(["compare", "lm", "--config", str(path)]) == 2
-    assert "my.yaml: there is no setting 'unit'; did you mean 'units'?" in capsys.readouterr().err
-
-
-def test_printed_settings_can_be_read_back(settings, capsys):
-    words = ["--unit", "sru", "--lr", "0.5", "--preset", "small", "--precision", "bf16", "--data", "text"]
-    with pytest.raises(SystemExit) as left:
-        cli.main(["train", "lm", *words, "--print_config"])
-    assert left.value.code == 0
-    printed = capsys.readouterr().out
-    assert yaml.safe_load(printed)["lr"] == 0.5
-    assert settings("--config", "FILE", file=printed) == settings(*words)
+def test_too_large(kind, name):
+    for value in (MOST[name] + 1, 2**80, 10**300):
+        with pytest.raises(ValueError, match=f"^{name} must be at most {MOST[name]:,}, got {value:,}$"):
+            EVERY[kind](**NEEDED.get(kind, {}), **{name: value})
 
 
 @pytest.mark.parametrize(
-    ("file", "says"),
-    [
-        ("lerning: 3\n", "my.yaml: there is no setting 'lerning'"),
-        ("epochs: 2\nhiden: 3\n", "my.yaml: there is no setting 'hiden'; did you mean 'hidden'?"),
-        ("3: 4\n", "my.yaml: there is no setting 3"),
-        ("", "my.yaml is empty; expected a setting a line, like epochs: 3"),
-        ("# nothing yet\n", "my.yaml is empty"),
-        ("{}\n", "my.yaml is empty"),
-        ("hello\n", "my.yaml is the text 'hello'; expected a setting a line"),
-        ("hidden: wide\n", "my.yaml: hidden: expected int"),
-        ("preset: 3\n", "my.yaml: preset: expected str"),
-        ("preset: smal\n", "did you mean 'small'?"),
-        ("a: [1\n", "is not YAML"),
-        ("- 1\n", "my.yaml is a list; expected a setting a line"),
-        ("unit: lrm\n", "did you mean 'lrn'?"),
-        ("\x00", "my.yaml"),
-    ],
+    ("kind", "name"),
+    [(kind, field.name) for kind in EVERY for field in fields(EVERY[kind]) if type(field.default) is float],
 )
-def test_wrong_files(file, says, tmp_path, capsys):
-    path = tmp_path / "my.yaml"
-    path.write_text(file)
-    assert cli.main(["train", "lm", "--config", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert says in said
-    assert said.startswith("lrn: ")
-    assert said.count("\n") == 1
+def test_not_finite(kind, name):
+    for value in (float("nan"), float("inf"), -float("inf"), 10**400):
+        with pytest.raises(ValueError, match=f"^{name} must be a finite number, got "):
+            EVERY[kind](**NEEDED.get(kind, {}), **{name: value})
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("task", "name", "value"),
     [
-        (["--config", "none.yaml"], "--config: there is no file none.yaml"),
-        (["--config", "."], "--config: . is a folder"),
-        (["--preset", "small", "--config", "none.yaml"], "--config: there is no file none.yaml"),
-        (["--config"], "--config"),
-        (["--preset"], "--preset"),
-        (["--pre", "small"], "--pre"),
-        (["--lerning", "3"], "--lerning"),
-        (["--hiden", "3"], "did you mean '--hidden'?"),
-        (["--batchsize", "3"], "did you mean '--batch_size'?"),
-        (["--learning_rate", "3"], "--learning_rate 3 (lrn train lm --help"),
-        (["--hidden", "wide"], "hidden"),
-        (["--hidden", "1.5"], "hidden"),
-        (["--hidden", "0"], "hidden must be at least 1, got 0"),
-        (["--unit", "lrm"], "did you mean 'lrn'?"),
-        (["--preset", "smal"], "did you mean 'small'?"),
-        (["--lr", "nan"], "--lr: expected float"),
-        (["stray"], "stray"),
+        ("lm", "hidden", 10**9),
+        ("lm", "layers", 10**9),
+        ("lm", "seed", 2**80),
+        ("lm", "threads", 10**6),
+        ("lm", "lr", 10**400),
+        ("ner", "sentences", 10**12),
+        ("doc", "documents", 10**12),
+        ("doc", "l2", float("inf")),
     ],
 )
-def test_wrong_flags(words, says, capsys):
-    assert cli.main(["train", "lm", *words]) == 2
-    said = capsys.readouterr().err
-    assert says in said
-    assert said.startswith("lrn: ")
-    assert said.count("\n") == 1
+def test_too_large_in_a_run_folder(task, name, value):
+    """One line that says where it stands."""
+    with pytest.raises(ValueError, match=f"^config.json: {name} must be .*, got") as error:
+        from_dict(tasks.settings(task).train, {name: value})
+    assert "\n" not in str(error.value)
+
+
+def test_large_but_meant():
+    """What is large, but runs on large machines."""
+    LMConfig(
+        hidden=16_384, layers=48, batch_size=65_536, bptt=4_096, seed=2**63 - 1, epochs=10**6, nodes=4_096
+    )
+
+
+# Threads ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [EvaluateConfig, PredictConfig])
+def test_threads_of_a_use(kind, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert kind(threads=4).threads == 4
+    with pytest.raises(ValueError, match=says("threads must be from 0 to 4", "got 5")):
+        kind(threads=5)
+
+
+def test_a_run_may_come_from_a_larger_machine(monkeypatch):
+    """Its settings can be read here; whoever goes on with it is told (see the command line)."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert from_dict(LMConfig, {"threads": 64}).threads == 64
+
+
+@pytest.mark.parametrize("kind", [EvaluateConfig, PredictConfig])
+def test_accelerators_of_a_use(kind):
+    assert kind(accelerator="mps").accelerator == "mps"
+    with pytest.raises(ValueError, match="unknown accelerator 'gpu'; allowed: auto, cpu, cuda, mps"):
+        kind(accelerator="gpu")
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_every_use_has_threads_and_an_accelerator(kind):
+    assert {"threads", "accelerator"} <= {field.name for field in fields(EVERY[kind])}
+
+
+@pytest.mark.parametrize("task", names.TASKS)
+def test_every_evaluation_takes_the_last_weights(task):
+    assert tasks.settings(task).evaluate(last=True).last

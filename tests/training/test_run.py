@@ -88,6 +88,33 @@ def test_a_file_in_its_place(tmp_path):
     assert (tmp_path / "run").read_text() == "mine"
 
 
+def test_whether_it_is_free(tmp_path, monkeypatch):
+    """The same answers as when it is made, and nothing is made or removed."""
+    monkeypatch.chdir(tmp_path)
+
+    def check(out, **settings):
+        Run.check_free("lm", LMConfig(out=str(out), **settings))
+
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "empty").mkdir()
+    make(tmp_path / "run")
+    before = {*tmp_path.rglob("*")}
+    for out in ("new", "new/er", "empty", tmp_path / "far" / "away"):
+        check(out)
+    check("run", overwrite=True)
+    for out, says in [
+        ("run", r"run exists. Go on with it: lrn train --resume run; start anew: --overwrite"),
+        ("file", "file is a file; --out must name a folder"),
+        ("file/run", r"cannot make the run folder file/run \(Not a directory\)"),
+        (tmp_path, "exists and is not a run folder; choose another: --out"),
+    ]:
+        with pytest.raises(ValueError, match=says):
+            check(out)
+    with pytest.raises(ValueError, match="exists and is not a run folder"):
+        check(tmp_path, overwrite=True)
+    assert {*tmp_path.rglob("*")} == before
+
+
 def test_it_is_a_run_only_when_it_is_complete(tmp_path):
     def begin(run):
         assert not (run.folder / "config.json").exists()

@@ -127,7 +127,6 @@ class PredictConfig:
     def __post_init__(self) -> None:
         self.accelerator = choice("accelerator", self.accelerator, ACCELERATORS)
         check_numbers(self)
-        at_least(self, "threads", 0)
         checks.threads(self.threads)
 
 

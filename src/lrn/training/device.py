@@ -24,11 +24,6 @@ _FABRIC_PRECISION: dict[str, Any] = {"32": "32-true", "bf16": "bf16-mixed", "16"
 _AUTOCAST = {"bf16": torch.bfloat16, "16": torch.float16}
 
 
-def is_first_process() -> bool:
-    """Whether this is the first of a training's processes, which all run the same command."""
-    return os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0"
-
-
 def choose(accelerator: str) -> torch.device:
     """The device that a model is used on: ``auto`` is the machine's accelerator, else the processor."""
     found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None

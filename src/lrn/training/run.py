@@ -7,6 +7,7 @@ about.json        command, versions, data       best.ckpt, last.ckpt
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import shutil
@@ -59,6 +60,9 @@ class Run:
         """Raise a ValueError if the folder that a new run would have is taken and may not go."""
         folder = cls.folder_for(task, config)
         try:
+            above = next(path for path in folder.absolute().parents if path.exists())
+            if not above.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
             if folder.exists() and not folder.is_dir():
                 raise ValueError(f"{folder} is a file; --out must name a folder")
             if not folder.exists() or not _content(folder):
@@ -196,6 +200,11 @@ class Run:
         """Add to metrics.json."""
         before = read_json(self.metrics) if self.metrics.exists() else {}
         write_json(self.metrics, before | values)
+
+
+def first_process() -> bool:
+    """Whether this is the first of the processes of a training, which all run the same command."""
+    return os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0"
 
 
 def _cannot_make(folder: Path, reason: str) -> ValueError:

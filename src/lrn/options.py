@@ -1,0 +1,173 @@
+"""The settings of the commands that are the same for all tasks; their docstrings are the help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lrn import checks, names
+
+
+@dataclass
+class Resume:
+    """Train a task's model, or go on with a run that was interrupted, to the same result.
+
+    To train: lrn train TASK [--flags]; `lrn train TASK --help` explains; tasks: TASKS. To go on: lrn train
+    --resume RUN [--flags], of which these may differ from what the run was told.
+
+    Args:
+        resume: the folder of the run.
+        data: where the data is now, if it has moved.
+        epochs: passes over the training data in all, to go further than the run was told.
+        accelerator: what computes: auto, cpu, cuda or mps.
+        devices: processes on this machine, a device each, which share every batch.
+        threads: threads of this process, at most the cores there are; 0 leaves it to torch.
+    """
+
+    resume: str = field(metadata=checks.RUN)
+    data: str = field(metadata=checks.FOLDER)
+    epochs: int
+    accelerator: str
+    devices: int
+    threads: int
+
+
+@dataclass
+class Compare:
+    """Train the same model with several units, measure, and report.
+
+    Args:
+        units: the units to compare.
+        seeds: a run of every unit for each.
+        out: the folder for runs, tables and page; by default comparisons/TASK-PRESET.
+        overwrite: throw away what is in that folder.
+    """
+
+    units: str = names.COMPARED
+    seeds: str = "1"
+    out: str | None = field(default=None, metadata=checks.FOLDER)
+    overwrite: bool = False
+
+
+@dataclass
+class Export:
+    """Write the best weights of a run as safetensors, for other programs.
+
+    Args:
+        run: the run folder.
+        file: the file to write; it must not exist.
+    """
+
+    run: str
+    file: str
+
+
+@dataclass
+class Import:
+    """Take a safetensors file's weights as the best weights of a run.
+
+    Args:
+        run: the run folder.
+        file: the file to read.
+        overwrite: replace the best weights that are there.
+    """
+
+    run: str
+    file: str
+    overwrite: bool = False
+
+
+@dataclass
+class Bench:
+    """Measure the units' speed against nn.LSTM, nn.GRU and others, taking turns.
+
+    Args:
+        shape: steps, batch and width of your own, like 32,128,300; may be several. Without: eight and more.
+        seconds: for each shape and mode.
+        threads: threads of this process, at most the cores there are; 0 leaves it to torch.
+        out: folder for bench.json and bench.png.
+    """
+
+    shape: list[str] = field(default_factory=list, metadata={"names": "T,B,H"})
+    seconds: float = 12.0
+    threads: int = 0
+    out: str = field(default="bench", metadata=checks.FOLDER)
+
+    def __post_init__(self) -> None:
+        checks.threads(self.threads)
+        if not self.seconds > 0:
+            raise ValueError(f"--seconds must be positive, got {self.seconds}")
+        self.shapes()
+
+    def shapes(self) -> tuple[tuple[int, int, int], ...]:
+        """What the texts say, as numbers."""
+        return tuple(_shape(text) for text in self.shape)
+
+
+def _shape(text: str) -> tuple[int, int, int]:
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
+        raise ValueError(f"--shape must be three positive whole numbers T,B,H, like 32,128,300; got {text!r}")
+    steps, batch, width = map(int, parts)
+    return steps, batch, width
+
+
+@dataclass
+class Gradients:
+    """Draw how gradients shrink or grow on their way back through time, by unit.
+
+    Args:
+        units: the units to compare.
+        steps: length of the sequence.
+        hidden: width of every unit.
+        keep: first bias of the gates that keep the state.
+        seed: for weights and input.
+        threads: threads of this process, at most the cores there are; 0 leaves it to torch.
+        out: the picture to write, .png or .svg.
+        overwrite: replace a picture that is there.
+    """
+
+    units: str = names.COMPARED
+    steps: int = 100
+    hidden: int = 64
+    keep: float = 0.0
+    seed: int = 1
+    threads: int = 0
+    out: str = field(default="gradients.png", metadata={"names": "picture"})
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        checks.threads(self.threads)
+        for name, least, most in (("steps", 1, 10**6), ("hidden", 1, 65_536), ("seed", 0, 2**63 - 1)):
+            checks.at_least(self, name, least)
+            checks.at_most(self, name, most)
+
+
+@dataclass
+class Params:
+    """Exact parameter counts of every unit in the paper's settings, beside the paper's.
+
+    Args:
+        task: one of the tasks; all if there is none.
+    """
+
+    task: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.task is not None:
+            checks.choice("task", self.task, names.TASKS)
+
+
+@dataclass
+class Doctor:
+    """Say what is installed, and check the engine against the definition.
+
+    Args:
+        seconds: for the check.
+        threads: threads of this process, at most the cores there are; 0 leaves it to torch.
+    """
+
+    seconds: float = 5.0
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        checks.threads(self.threads)
