@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from runs import TINY, flags, lrn, state
+from runs import TINY, Fault, flags, lrn, state
 
 from lrn import cli
 from lrn.training.lock import NAME, Lock
@@ -129,8 +129,8 @@ def test_a_run_that_is_training_is_left_alone(training, text, exported_weights, 
     process.kill()
     process.wait()
     before = state(run)["progress"]["step"]
-    done = lrn("train", "--resume", run, "--epochs", state(run)["progress"]["epoch"] + 1)
-    assert done.code == 0, done.err
+    done = lrn("train", "--resume", run, fault=Fault("int", 3))
+    assert done.code == 130, done.err
     assert state(run)["progress"]["step"] > before
 
 

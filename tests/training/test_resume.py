@@ -242,6 +242,19 @@ def test_metrics_are_made_up_for(finished, tmp_path):
     agree(run, finished)
 
 
+def test_further_than_it_was_told(text, tmp_path):
+    """With a rate that does not depend on the last epoch: the same as if it had been told at once."""
+    learning = flags(schedule="constant", ema=0.9)
+    run, reference = tmp_path / "run", tmp_path / "reference"
+    trained("lm", "--data", text, "--out", reference, *TINY, *learning, "--epochs", 5)
+    trained("lm", "--data", text, "--out", run, *TINY, *learning, "--epochs", 2)
+    trained("--resume", run, "--epochs", 5)
+    agree(run, reference)
+    assert json.loads((run / "config.json").read_text())["epochs"] == 5
+    assert trained("--resume", run).err == f"{run} is finished\n"
+    assert "can only go further" in refused(run, "--epochs", 4)
+
+
 def test_finetuning(finished, text, tmp_path):
     """Its best weights are those it starts from, until they are not: killed right after they changed."""
     learning = flags(stage="finetune", start=finished, lr=0.5, save_steps=1000)
