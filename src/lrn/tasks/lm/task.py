@@ -216,7 +216,8 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
 
     def begin(self, learner: LMLearner, run: Run) -> None:
         if learner.config.stage == "finetune":  # the best so far are the weights it starts from
-            save_best(run, learner, {"loss": learner.progress.best})
+            loss = learner.progress.best
+            save_best(run, learner, {"loss": loss, "perplexity": perplexity(loss)})
 
     def check_fits(self, kept: Kept, data: Corpus, run: Run, options: EvaluateConfig) -> None:
         if data.vocabulary != kept.vocabulary:
