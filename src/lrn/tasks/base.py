@@ -184,7 +184,7 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         """A training that has not begun."""
         data = self._read(config, config.data)
         kept = self.first_kept(config, data)
-        learner = self._learner(self.fitted(config, kept), data, kept)
+        learner = self.learner_on(self.fitted(config, kept), data, kept)
         self.start(learner)
         return learner
 
@@ -193,13 +193,14 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         config = self.config_of(run)
         data = self._read(config, run.data(moved))
         run.check_data(data.about["fingerprint"])
-        return self._learner(config, data, self.load_kept(config, run))
+        return self.learner_on(config, data, self.load_kept(config, run))
 
     def _read(self, config: ConfigT, source: str | None) -> DataT:
         with bar("reading data") as progress:
             return self.read(config, source, progress)
 
-    def _learner(self, config: ConfigT, data: DataT, kept: KeptT) -> TaskLearner[Any, Any, Any, Any, Any]:
+    def learner_on(self, config: ConfigT, data: DataT, kept: KeptT) -> TaskLearner[Any, Any, Any, Any, Any]:
+        """A training of a new model on data that is there already."""
         torch.manual_seed(config.seed)
         return self.learner_type(self, Loaded(config, kept, self.build(config, kept)), data)
 
