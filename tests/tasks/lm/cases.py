@@ -1,16 +1,16 @@
-"""What the tests of the language model share: small settings, models, texts and trainings."""
+"""What the tests of the language model share: small settings, models, texts and learners."""
 
 from pathlib import Path
 
 import torch
 from helpers import randn
+from tasks.trainings import lrn
 
 from lrn.tasks.lm.config import LMConfig
 from lrn.tasks.lm.data import Corpus
 from lrn.tasks.lm.model import LanguageModel
-from lrn.tasks.lm.task import LMTrainee
+from lrn.tasks.lm.task import TASK, Kept, LMLearner, LMTask
 from lrn.text.vocabulary import END, UNKNOWN, Vocabulary
-from lrn.training import fit
 from lrn.training.run import Run
 
 WORDS = 13
@@ -18,6 +18,10 @@ WORDS = 13
 SMALL = {"embedding": 4, "hidden": 6, "last": 5} | dict.fromkeys(
     ("drop_words", "drop_input", "drop_hidden", "drop_output", "drop_latent", "drop_weights"), 0.0
 )
+
+
+SIZES = "--embedding 4 --hidden 6 --last 5 --batch_size 4 --bptt 10 --delta 5 --valid_columns 2 --threads 1"
+SGD = "--optimizer sgd --schedule constant --drop_weights 0.2"
 
 
 def small(**own):
@@ -63,11 +67,24 @@ def write_corpus(folder: Path, words=("<unk>", "a", "b", "c", "d"), lines=(60, 2
     return folder
 
 
-def trained(trainee: LMTrainee, folder: Path) -> LMTrainee:
-    """By Lightning, as `lrn train` does it."""
-    trainee.config.out = str(folder)
-    fit.fit(trainee, Run.create("lm", trainee.config, {}))
-    return trainee
+def learner(config, kind=LMLearner):
+    """A training on :func:`corpus`, of whatever kind."""
+
+    class Task(LMTask):
+        learner_type = kind
+
+    return Task().learner_on(config, corpus(), Kept(corpus().vocabulary))
+
+
+def train_run(data: Path, out: Path, *words) -> Path:
+    """By the command, into a run folder."""
+    assert lrn("train", "lm", *SIZES.split(), *SGD.split(), "--data", data, "--out", out, *words) == 0
+    return out
+
+
+def best(run: Path) -> LanguageModel:
+    """A run's best model."""
+    return TASK.load(Run.open(run)).model
 
 
 def log_probabilities_of(made, inputs, target, state=None):

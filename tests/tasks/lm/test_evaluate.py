@@ -1,20 +1,23 @@
 """Perplexity, plain and dynamic, against direct computations in a few lines."""
 
 import copy
+import json
 import math
+import shutil
 
 import pytest
 import torch
 from helpers import assert_same, says
-from tasks.lm.cases import log_probabilities_of, model, text
+from tasks.lm.cases import best, log_probabilities_of, model, text
+from tasks.trainings import lrn, metrics
 
-import lrn
-from lrn.tasks.lm.data import batchify
+from lrn.names import UNITS
+from lrn.tasks.lm.data import batchify, read_folder
 from lrn.tasks.lm.evaluate import Dynamic, dynamic_loss, gradient_statistics, in_eval, mean_loss
 from lrn.tasks.lm.model import detach
 
 DYNAMIC = Dynamic(rate=0.05, decay=0.1, epsilon=0.01, length=5, columns=3)
-units = pytest.mark.parametrize("unit", lrn.UNITS)
+units = pytest.mark.parametrize("unit", UNITS)
 DROPS = {"drop_words": 0.3, "drop_output": 0.3, "drop_weights": 0.3}
 
 
@@ -190,3 +193,63 @@ def test_works_where_gradients_are_off():
     with torch.no_grad():
         assert_same(gradient_statistics(made, text(70), DYNAMIC), expected)
         assert dynamic_loss(made, text(33), expected, DYNAMIC) == loss
+
+
+# `lrn evaluate` --------------------------------------------------------------------------------------
+
+
+def evaluated(capsys, run, *words):
+    capsys.readouterr()
+    assert lrn("evaluate", run, "--threads", 1, *words) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("part", ["train", "valid", "test"])
+def test_evaluate(run, data, capsys, part):
+    before = metrics(run)
+    figures = evaluated(capsys, run, "--part", part)
+    stream = getattr(read_folder(data), part)
+    loss = mean_loss(best(run), stream, 1)
+    assert figures["loss"] == round(loss, 5)
+    assert figures["perplexity"] == round(math.exp(loss), 4)
+    assert figures["words"] == len(stream) - 1
+    assert metrics(run) == before  # the run's own figures are those of its training
+
+
+def test_evaluate_in_columns(run, data, capsys):
+    figures = evaluated(capsys, run, "--columns", 3)
+    stream = read_folder(data).test
+    assert figures["loss"] == round(mean_loss(best(run), stream, 3), 5)
+    assert figures["words"] == len(stream) // 3 * 3 - 3
+
+
+def test_evaluate_dynamically(run, data, capsys):
+    words = ("--dynamic", "--rate", 0.01, "--decay", 0.02, "--epsilon", 0.002)
+    figures = evaluated(capsys, run, *words)
+    corpus, dynamic = read_folder(data), Dynamic(0.01, 0.02, 0.002)
+    statistics = gradient_statistics(best(run), corpus.train, dynamic)
+    expected = dynamic_loss(best(run), corpus.test, statistics, dynamic)
+    assert figures["loss"] == round(expected, 5)
+    assert figures["dynamic"] == {"rate": 0.01, "decay": 0.02, "epsilon": 0.002}
+    assert figures["perplexity"] != metrics(run)["test_perplexity"]
+
+
+def test_a_part_of_the_text_is_not_its_figure(run, data, capsys):
+    """Nor does it go into metrics.json."""
+    before = metrics(run)
+    figures = evaluated(capsys, run, "--words", 30)
+    assert figures["words"] == 30
+    assert figures["loss"] == round(mean_loss(best(run), read_folder(data).test[:31], 1), 5)
+    assert metrics(run) == before
+
+
+def test_evaluate_where_the_data_is_now(run, data, tmp_path, capsys):
+    moved = shutil.copytree(data, tmp_path / "moved")
+    assert evaluated(capsys, run, "--data", moved) == evaluated(capsys, run)
+
+
+def test_evaluate_with_another_vocabulary(run, other_data, capsys):
+    before = metrics(run)
+    assert lrn("evaluate", run, "--data", other_data) == 2
+    assert "another vocabulary" in capsys.readouterr().err
+    assert metrics(run) == before

@@ -1,15 +1,20 @@
 """Going on with a text, and scoring texts."""
 
+import json
 import math
 
 import pytest
 import torch
 from helpers import says
-from tasks.lm.cases import WORDS, model
+from tasks.lm.cases import WORDS, model, train_run, write_corpus
+from tasks.trainings import lrn
 
+from lrn.tasks.lm.data import encode_file
 from lrn.tasks.lm.evaluate import mean_loss
 from lrn.tasks.lm.predict import continue_text, score_file
+from lrn.tasks.lm.task import TASK
 from lrn.text.vocabulary import Vocabulary
+from lrn.training.run import Run
 
 PROMPT = [3, 1, 4]
 
@@ -151,3 +156,111 @@ def test_score_unknown_words(tmp_path):
 def test_score_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=says("nothing.txt")):
         score_file(model(), VOCABULARY, tmp_path / "nothing.txt")
+
+
+# `lrn predict` ---------------------------------------------------------------------------------------
+
+
+def predicted(capsys, run, *words):
+    capsys.readouterr()
+    assert lrn("predict", run, *words) == 0
+    return capsys.readouterr().out
+
+
+def test_prompt(run, capsys):
+    said = predicted(capsys, run, "--prompt", "a b", "--words", 40, "--seed", 3)
+    loaded = TASK.load(Run.open(run))
+    vocabulary = loaded.kept.vocabulary
+    prompt, unknown = vocabulary.encode(["a", "b"]), vocabulary.encode(["<unk>"])[0]
+    written = continue_text(loaded.model, prompt, words=40, seed=3, banned=(unknown,))
+    lines = " ".join(vocabulary.decode(written)).replace("<eos>", "\n")
+    assert said.startswith("a b ")
+    assert not any(line.startswith(" ") for line in said.splitlines())
+    assert said.split() == ["a", "b", *lines.split()]
+    assert said.count("\n") == lines.count("\n") + 1
+    assert said == predicted(capsys, run, "--prompt", "a b", "--words", 40, "--seed", 3)
+    assert said != predicted(capsys, run, "--prompt", "a b", "--words", 40, "--seed", 4)
+
+
+def test_unknown_is_written_only_if_asked_for(run, capsys):
+    words = ("--prompt", "a", "--words", 200, "--temperature", 2)
+    assert "<unk>" not in predicted(capsys, run, *words)
+    assert "<unk>" in predicted(capsys, run, *words, "--unknown")
+
+
+def test_temperature_and_top_k(run, capsys):
+    words = ("--prompt", "a", "--words", 20)
+    likeliest = predicted(capsys, run, *words, "--temperature", 0)
+    assert predicted(capsys, run, *words, "--top_k", 1, "--seed", 9) == likeliest
+
+
+def test_unknown_words_in_the_prompt(run, capsys):
+    """Words that the model does not know are taken apart; what is left unknown is <unk>."""
+    apart = predicted(capsys, run, "--prompt", "A b,", "--temperature", 0).removeprefix("A b,")
+    assert apart == predicted(capsys, run, "--prompt", "a b <unk>", "--temperature", 0).removeprefix(
+        "a b <unk>"
+    )
+
+
+@pytest.fixture(scope="module")
+def without_unknown(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lm-known")
+    data = write_corpus(folder / "data", words=("a", "b", "c"))
+    return train_run(data, folder / "run", "--epochs", 1)
+
+
+def test_unknown_words_where_there_is_no_unk(without_unknown, tmp_path, capsys):
+    assert predicted(capsys, without_unknown, "--prompt", "a b", "--words", 3).startswith("a b")
+    assert lrn("predict", without_unknown, "--prompt", "a zebra") == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "'zebra' is not in the vocabulary of 4 words" in captured.err
+    (tmp_path / "text.txt").write_text("a b\nb zebra\n")
+    assert lrn("predict", without_unknown, f'--files=["{tmp_path / "text.txt"}"]') == 2
+    assert "line 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--prompt", ""), "at least one word"),
+        (("--prompt", "a", "--temperature", "-1"), "temperature"),
+        (("--prompt", "a", "--temperature", "inf"), "temperature"),
+        (("--prompt", "a", "--top_k", "-1"), "top_k"),
+        ((), "--prompt"),
+    ],
+)
+def test_bad_words(run, words, said, capsys):
+    assert lrn("predict", run, *words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+
+
+def scores(said):
+    return {line.split()[-1]: float(line.split()[0]) for line in said.splitlines()}
+
+
+def expected_scores(run, files):
+    loaded = TASK.load(Run.open(run))
+    streams = {str(file): encode_file(file, loaded.kept.vocabulary) for file in files}
+    return {file: math.exp(mean_loss(loaded.model, stream, 1)) for file, stream in streams.items()}
+
+
+def test_files(run, data, capsys):
+    files = [data / "train.txt", data / "test.txt"]
+    said = predicted(capsys, run, f"--files={json.dumps(list(map(str, files)))}")
+    assert scores(said) == pytest.approx(expected_scores(run, files), abs=1e-3)
+    assert "419 words" not in said
+    assert "418 words" in said
+
+
+def test_files_one_after_the_other(run, data, capsys):
+    files = [data / "train.txt", data / "test.txt"]
+    said = predicted(capsys, run, "--files", *files)
+    assert scores(said) == pytest.approx(expected_scores(run, files), abs=1e-3)
+
+
+def test_missing_file(run, tmp_path, capsys):
+    assert lrn("predict", run, f'--files=["{tmp_path / "nothing.txt"}"]') == 2
+    assert "nothing.txt" in capsys.readouterr().err

@@ -1,43 +1,56 @@
-"""A training by Lightning is the training that the specification writes, step for step."""
+"""A training is what the specification writes, step for step; and what becomes of it in a run folder."""
 
 import copy
+import json
+import math
+import shutil
 
 import pytest
 import torch
 from helpers import assert_same, says
-from tasks.lm.cases import corpus, log_probabilities_of, small, trained
+from tasks.lm.cases import (
+    SGD,
+    SIZES,
+    best,
+    corpus,
+    learner,
+    log_probabilities_of,
+    small,
+    train_run,
+    write_corpus,
+)
+from tasks.trainings import begin, loop_of, lrn, metrics, resumed, train
 
-from lrn.tasks.lm.data import batchify, segments
+from lrn.tasks.lm.config import LMConfig
+from lrn.tasks.lm.data import batchify, read_folder, segments
 from lrn.tasks.lm.evaluate import mean_loss
 from lrn.tasks.lm.model import detach, regularisation
-from lrn.tasks.lm.task import LMTrainee, no_progress
+from lrn.tasks.lm.task import TASK, LMLearner, no_progress
+from lrn.text.vocabulary import Vocabulary
+from lrn.training import checkpoint
+from lrn.training.checkpoint import BestState, TrainingState
+from lrn.training.loop import Loop
+from lrn.training.run import Run
+from lrn.training.schedule import averaged
 
 PAPERS_WAY = {"clip": 0.25, "ar": 2.0, "tar": 1.0, "weight_decay": 1e-3}
 
 
-class Watched(LMTrainee):
-    """Writes down what happens; with ``curve`` it is told its validation losses."""
+class Told(LMLearner):
+    """With a ``curve`` it is told its validation losses; writes down what it validates, and its states."""
 
-    def __init__(self, config, curve=()):
-        super().__init__(config, corpus())
-        self.language_model.double()
-        self.curve = list(curve)
-        self.rates, self.optimizers_used, self.scales, self.validated = [], [], [], []
-        self.iterates = []
-        self.states_at_start = []
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.model.double()
+        self.curve = []
+        self.validated, self.states_at_start = [], []
 
     def weights(self):
         return [parameter.detach().clone() for parameter in self.model.parameters()]
 
-    def learn(self, step):
+    def loss(self, batch):
         self.states_at_start.append(copy.deepcopy(self.states))
-        optimizer = self.optimizers().optimizer
-        done = super().learn(step)
-        self.optimizers_used.append(type(optimizer))
-        self.rates.append(optimizer.param_groups[0]["lr"])
-        self.scales.append(step.work.scale)
-        self.iterates.append(self.weights())
-        return done
+        return super().loss(batch)
 
     def validate(self):
         self.validated.append(self.weights())
@@ -45,9 +58,39 @@ class Watched(LMTrainee):
         return figures | {"loss": self.curve.pop(0)} if self.curve else figures
 
 
-def by_hand(trainee, config, text, steps):
-    """SGD: the weights after each step. ``trainee`` only gives the weights to start from."""
-    model = copy.deepcopy(trainee.model).train()
+class Watched(Loop):
+    """Writes down every step."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.rates, self.optimizers, self.scales, self.losses, self.iterates = [], [], [], [], []
+
+    def take(self, step, *args):
+        loss = super().take(step, *args)
+        self.losses.append(loss.item())
+        self.optimizers.append(type(self.optimizer))
+        self.rates.append(self.optimizer.param_groups[0]["lr"])
+        self.scales.append(step.pieces[0].segment.scale)
+        self.iterates.append(self.learner.weights())
+        return loss
+
+    def averaged(self):
+        return averaged(self.optimizer, self.learner.model.parameters())
+
+
+def watched(config, curve=()):
+    loop = loop_of(learner(config, Told), Watched)
+    loop.learner.curve = list(map(float, curve))
+    return loop
+
+
+def trained(config, folder, curve=()):
+    return train(watched(config, curve), folder)
+
+
+def by_hand(first, config, text, steps):
+    """SGD: the weights after each step, from those of the model ``first`` on."""
+    model = copy.deepcopy(first).train()
     parameters = list(model.parameters())
     columns = batchify(text.train, config.batch_size)
     weights = []
@@ -78,100 +121,99 @@ def by_hand(trainee, config, text, steps):
 def test_training_is_what_one_writes_by_hand(tmp_path, unit):
     """SGD, segment's learning rate, clipping, decay, AR and TAR, carried state, new at each epoch."""
     config = small(unit=unit, experts=2, epochs=2, **PAPERS_WAY)
-    trainee = Watched(config)
-    expected = by_hand(trainee, config, corpus(), steps=100)
-    trained(trainee, tmp_path / "run")
-    assert len(trainee.iterates) == len(expected) > 6
-    assert len({round(scale, 3) for scale in trainee.scales}) > 2
-    for actual, wanted in zip(trainee.iterates, expected, strict=True):
+    loop = watched(config)
+    expected = by_hand(loop.learner.model, config, corpus(), steps=100)
+    train(loop, tmp_path / "run")
+    assert len(loop.iterates) == len(expected) > 6
+    assert len({round(scale, 3) for scale in loop.scales}) > 2
+    for actual, wanted in zip(loop.iterates, expected, strict=True):
         assert_same(actual, wanted, atol=1e-10)
 
 
 def test_state_is_carried_within_an_epoch_and_new_in_the_next(tmp_path):
-    trainee = trained(Watched(small(epochs=2)), tmp_path / "run")
-    first = len(trainee.plan(0))
-    fresh = [not states for states in trainee.states_at_start]
+    student = trained(small(epochs=2), tmp_path / "run").learner
+    first = len(student.plan(0))
+    fresh = [not states for states in student.states_at_start]
     assert fresh == [number in (0, first) for number in range(len(fresh))]
 
 
 def test_begin_epoch_forgets_the_state():
-    trainee = LMTrainee(small(), corpus())
-    trainee.states = [[torch.ones(1, 4, 5)]]
-    trainee.begin_epoch()
-    assert trainee.states == []
+    student = learner(small())
+    student.states = [[torch.ones(1, 4, 5)]]
+    student.begin_epoch()
+    assert student.states == []
 
 
 @pytest.mark.parametrize("unit", ["lrn", "lstm"])
 @pytest.mark.parametrize("small_batch", [1, 2, 4])
 def test_groups_of_columns_add_up_to_the_whole(tmp_path, unit, small_batch):
-    config = small(unit=unit, clip=0.25, epochs=1)
-    whole = trained(Watched(config), tmp_path / "whole")
-    groups = trained(Watched(small(unit=unit, clip=0.25, small_batch=small_batch)), tmp_path / "groups")
-    assert len(groups.states) == 4 // small_batch
+    own = {"unit": unit, "clip": 0.25, "epochs": 1}
+    whole = trained(small(**own), tmp_path / "whole")
+    groups = trained(small(**own, small_batch=small_batch), tmp_path / "groups")
+    assert len(groups.learner.states) == 4 // small_batch
     for actual, wanted in zip(groups.iterates, whole.iterates, strict=True):
         assert_same(actual, wanted, atol=1e-10)
-    assert groups.recent_loss == pytest.approx(whole.recent_loss, rel=1e-10)
+    assert groups.losses == pytest.approx(whole.losses, rel=1e-10)
 
 
 def test_uneven_groups_count_by_their_columns(tmp_path):
     """Four columns in groups of three, as happens where several processes share a batch."""
-    whole = trained(Watched(small(clip=0.25)), tmp_path / "whole")
+    whole = trained(small(clip=0.25), tmp_path / "whole")
     config = small(clip=0.25)
     config.small_batch = 3  # which divides the whole batch, but not a process's part of it
-    groups = trained(Watched(config), tmp_path / "groups")
+    groups = trained(config, tmp_path / "groups")
     for actual, wanted in zip(groups.iterates, whole.iterates, strict=True):
         assert_same(actual, wanted, atol=1e-10)
 
 
 def test_regularisation_is_learnt_from_but_not_reported(tmp_path):
-    plain = trained(Watched(small(max_steps=1)), tmp_path / "plain")
-    regular = trained(Watched(small(max_steps=1, ar=2.0, tar=1.0)), tmp_path / "regular")
-    assert plain.recent_loss == regular.recent_loss
+    plain = trained(small(max_steps=1), tmp_path / "plain")
+    regular = trained(small(max_steps=1, ar=2.0, tar=1.0), tmp_path / "regular")
+    assert plain.losses == regular.losses
     assert not torch.equal(plain.iterates[0][0], regular.iterates[0][0])
 
 
 def test_tokens_are_counted(tmp_path):
-    trainee = trained(Watched(small(epochs=2, small_batch=2)), tmp_path / "run")
-    assert trainee.progress.tokens == 4 * sum(s.length for epoch in (0, 1) for s in trainee.plan(epoch))
+    student = trained(small(epochs=2, small_batch=2), tmp_path / "run").learner
+    assert student.progress.tokens == 4 * sum(s.length for epoch in (0, 1) for s in student.plan(epoch))
 
 
 def test_linear_schedule_falls_to_nothing(tmp_path):
     config = small(optimizer="adam", schedule="linear", epochs=3, lr=0.01)
-    trainee = trained(Watched(config), tmp_path / "run")
-    shares = [rate / 0.01 / scale for rate, scale in zip(trainee.rates, trainee.scales, strict=True)]
-    plans = [len(trainee.plan(epoch)) for epoch in range(3)]
+    loop = trained(config, tmp_path / "run")
+    shares = [rate / 0.01 / scale for rate, scale in zip(loop.rates, loop.scales, strict=True)]
+    plans = [len(loop.learner.plan(epoch)) for epoch in range(3)]
     expected = [1 - (epoch + n / plans[epoch]) / 3 for epoch in range(3) for n in range(plans[epoch])]
     assert shares == pytest.approx(expected)
     assert shares[0] == 1
     assert 0 < shares[-1] <= 1 / 3 / plans[2] + 1e-9
-    assert set(trainee.optimizers_used) == {torch.optim.Adam}
+    assert set(loop.optimizers) == {torch.optim.Adam}
 
 
 def test_constant_schedule(tmp_path):
-    trainee = trained(Watched(small(epochs=2)), tmp_path / "run")
-    assert trainee.rates == pytest.approx([0.5 * scale for scale in trainee.scales])
+    loop = trained(small(epochs=2), tmp_path / "run")
+    assert loop.rates == pytest.approx([0.5 * scale for scale in loop.scales])
 
 
 # Plan ------------------------------------------------------------------------------------------------
 
 
 def test_plan_is_a_function_of_settings_and_epoch():
-    one, other = LMTrainee(small(), corpus()), LMTrainee(small(), corpus())
+    one, other = learner(small()), learner(small())
     first, second = one.plan(0), one.plan(1)
     assert other.plan(1) == second
     assert other.plan(0) == first
     assert one.plan(0) == first
     assert first != second
-    assert LMTrainee(small(seed=2), corpus()).plan(0) != first
+    assert learner(small(seed=2)).plan(0) != first
 
 
 def test_fraction_is_the_beginning_of_the_text():
-    trainee = LMTrainee(small(fraction=0.5), corpus())
-    assert torch.equal(trainee.text, batchify(corpus().train[:80], 4))
+    assert torch.equal(learner(small(fraction=0.5)).text, batchify(corpus().train[:80], 4))
 
 
 def test_weights_are_a_function_of_the_seed():
-    one, same, other = (LMTrainee(small(seed=seed), corpus()) for seed in (1, 1, 2))
+    one, same, other = (learner(small(seed=seed)) for seed in (1, 1, 2))
     assert torch.equal(one.model.embedding.weight, same.model.embedding.weight)
     assert not torch.equal(one.model.embedding.weight, other.model.embedding.weight)
 
@@ -188,7 +230,7 @@ def test_weights_are_a_function_of_the_seed():
 )
 def test_too_little_text_is_said_before_training(own, said):
     with pytest.raises(ValueError, match=says(*said)):
-        LMTrainee(small(**own), corpus())
+        learner(small(**own))
 
 
 # The switch to averaged SGD --------------------------------------------------------------------------
@@ -217,23 +259,24 @@ def test_trigger(curve, patience, epoch):
 def test_switch(tmp_path):
     """After the third epoch: averaged SGD with the first learning rate; from then on the average counts."""
     config = small(epochs=6, nonmono=1, **PAPERS_WAY)
-    trainee = trained(Watched(config, curve=[3, 4, 5, 6, 7, 8]), tmp_path / "run")
-    counts = [len(trainee.plan(epoch)) for epoch in range(6)]
+    loop = trained(config, tmp_path / "run", curve=[3, 4, 5, 6, 7, 8])
+    student = loop.learner
+    counts = [len(student.plan(epoch)) for epoch in range(6)]
     before = sum(counts[:3])
-    sgd, asgd = trainee.optimizers_used[:before], trainee.optimizers_used[before:]
+    sgd, asgd = loop.optimizers[:before], loop.optimizers[before:]
     assert set(sgd) == {torch.optim.SGD}
     assert set(asgd) == {torch.optim.ASGD}
-    assert trainee.rates == pytest.approx([0.5 * scale for scale in trainee.scales])
-    group = trainee.optimizers().param_groups[0]
+    assert loop.rates == pytest.approx([0.5 * scale for scale in loop.scales])
+    group = loop.optimizer.param_groups[0]
     assert (group["t0"], group["lambd"], group["weight_decay"]) == (0, 0.0, 1e-3)
     # Validation: of the current weights before, of the average after
     for epoch in range(6):
         done = sum(counts[: epoch + 1])
-        expected = mean_of(trainee.iterates[before:done]) if epoch > 2 else trainee.iterates[done - 1]
-        assert_same(trainee.validated[epoch], expected, atol=1e-8)  # torch keeps 1/n in float32
+        expected = mean_of(loop.iterates[before:done]) if epoch > 2 else loop.iterates[done - 1]
+        assert_same(student.validated[epoch], expected, atol=1e-8)  # torch keeps 1/n in float32
     # and training goes on from the current ones
-    assert_same(trainee.averaged(), mean_of(trainee.iterates[before:]), atol=1e-8)
-    assert_same(trainee.weights(), trainee.iterates[-1])
+    assert_same(loop.averaged(), mean_of(loop.iterates[before:]), atol=1e-8)
+    assert_same(student.weights(), loop.iterates[-1])
 
 
 def mean_of(iterates):
@@ -244,13 +287,13 @@ def mean_of(iterates):
 def test_averaged_sgd_steps_like_sgd_with_the_scale_of_the_step_before(tmp_path):
     """torch's ASGD works out a step's size at the end of the step before."""
     config = small(epochs=4, nonmono=1, clip=0.25, ar=2.0, tar=1.0)
-    trainee = trained(Watched(config, curve=[3, 4, 5, 6]), tmp_path / "run")
-    before = sum(len(trainee.plan(epoch)) for epoch in range(3))
-    model, columns = trainee.model, trainee.text
-    scales = trainee.scales[before:]
+    loop = trained(config, tmp_path / "run", curve=[3, 4, 5, 6])
+    before = sum(len(loop.learner.plan(epoch)) for epoch in range(3))
+    model, columns = loop.learner.model, loop.learner.text
+    scales = loop.scales[before:]
     state = None
-    for number, s in enumerate(trainee.plan(3)):
-        for parameter, value in zip(model.parameters(), trainee.iterates[before + number - 1], strict=True):
+    for number, s in enumerate(loop.learner.plan(3)):
+        for parameter, value in zip(model.parameters(), loop.iterates[before + number - 1], strict=True):
             parameter.data.copy_(value)
         words = columns[s.start : s.start + s.length + 1]
         features, after = model(words[:-1], state)
@@ -259,25 +302,25 @@ def test_averaged_sgd_steps_like_sgd_with_the_scale_of_the_step_before(tmp_path)
         norm = torch.sqrt(sum((g**2).sum() for g in gradients))
         factor = min(1.0, 0.25 / (float(norm) + 1e-6))
         rate = 0.5 * scales[max(0, number - 1)]
-        pairs = zip(trainee.iterates[before + number - 1], gradients, strict=True)
-        assert_same(trainee.iterates[before + number], [p - rate * factor * g for p, g in pairs], atol=1e-9)
+        pairs = zip(loop.iterates[before + number - 1], gradients, strict=True)
+        assert_same(loop.iterates[before + number], [p - rate * factor * g for p, g in pairs], atol=1e-9)
         state = detach(after)
 
 
 def test_switch_happens_once(tmp_path):
-    trainee = Watched(small(epochs=6, nonmono=1), curve=[3, 4, 5, 6, 7, 8])
+    loop = watched(small(epochs=6, nonmono=1), curve=[3, 4, 5, 6, 7, 8])
     made = []
-    make = trainee.make_optimizer
-    trainee.make_optimizer = lambda: made.append(1) or make()
-    trained(trainee, tmp_path / "run")
-    assert len(made) == 2
+    make = loop.learner.optimizer
+    loop.learner.optimizer = lambda: made.append(1) or make()
+    train(loop, tmp_path / "run")
+    assert len(made) == 1
 
 
 def test_adam_does_not_switch(tmp_path):
     config = small(epochs=5, nonmono=1, optimizer="adam", lr=0.01)
-    trainee = trained(Watched(config, curve=[3, 4, 5, 6, 7]), tmp_path / "run")
-    assert set(trainee.optimizers_used) == {torch.optim.Adam}
-    assert trainee.averaged() == []
+    loop = trained(config, tmp_path / "run", curve=[3, 4, 5, 6, 7])
+    assert set(loop.optimizers) == {torch.optim.Adam}
+    assert loop.averaged() == []
 
 
 # Finetuning ------------------------------------------------------------------------------------------
@@ -288,40 +331,46 @@ def finetuning(**own):
 
 
 def test_finetune_averages_from_the_first_step(tmp_path):
-    trainee = trained(Watched(finetuning(epochs=2, schedule="linear")), tmp_path / "run")
-    assert set(trainee.optimizers_used) == {torch.optim.ASGD}
-    assert trainee.rates == pytest.approx([0.5 * scale for scale in trainee.scales])
-    assert_same(trainee.validated[-1], mean_of(trainee.iterates), atol=1e-8)
+    loop = trained(finetuning(epochs=2, schedule="linear"), tmp_path / "run")
+    assert set(loop.optimizers) == {torch.optim.ASGD}
+    assert loop.rates == pytest.approx([0.5 * scale for scale in loop.scales])
+    assert_same(loop.learner.validated[-1], mean_of(loop.iterates), atol=1e-8)
 
 
 def test_finetune_stops_by_the_rule(tmp_path):
-    trainee = Watched(finetuning(epochs=9), curve=[3, 4, 5, 6, 7, 8, 9, 9, 9])
-    trained(trainee, tmp_path / "run")
-    assert trainee.losses == [3, 4, 5]
-    assert trainee.progress.finished
+    student = trained(finetuning(epochs=9), tmp_path / "run", curve=[3, 4, 5, 6, 7, 8, 9, 9, 9]).learner
+    assert student.losses == [3, 4, 5]
+    assert student.progress.finished
 
 
 def test_finetune_goes_on_while_it_improves(tmp_path):
-    trainee = trained(Watched(finetuning(epochs=4), curve=[3, 2.5, 2, 1]), tmp_path / "run")
-    assert trainee.losses == [3, 2.5, 2, 1]
+    student = trained(finetuning(epochs=4), tmp_path / "run", curve=[3, 2.5, 2, 1]).learner
+    assert student.losses == [3, 2.5, 2, 1]
 
 
 @pytest.mark.parametrize(("curve", "best", "epoch"), [([3, 3], 2.0, -1), ([3, 1], 1, 2)])
 def test_finetune_has_to_beat_its_start(tmp_path, curve, best, epoch):
-    trainee = Watched(finetuning(epochs=2), curve=curve)
-    trainee.progress.best = 2.0
-    trained(trainee, tmp_path / "run")
-    assert (trainee.progress.best, trainee.progress.best_epoch) == (best, epoch)
-    assert (tmp_path / "run" / "best.ckpt").exists() == (epoch == 2)
+    """What it starts from stays the best until it is beaten."""
+    loop = watched(finetuning(epochs=2), curve)
+    student = loop.learner
+    student.progress.best = 2.0
+    first = student.weights()
+    train(loop, tmp_path / "run")
+    assert (student.progress.best, student.progress.best_epoch) == (best, epoch)
+    found = BestState.load(tmp_path / "run" / "best.ckpt", "lm")
+    assert found.figures["loss"] == best
+    assert found.epoch == (2 if epoch == 2 else 0)
+    expected = student.validated[1] if epoch == 2 else first
+    assert_same([found.model[name] for name, _ in student.model.named_parameters()], expected, atol=0)
 
 
 # Validation and saving -------------------------------------------------------------------------------
 
 
 def test_validation():
-    trainee = Watched(small())
-    figures = trainee.validate()
-    loss = mean_loss(trainee.model, corpus().valid, 2)
+    student = learner(small(), Told)
+    figures = student.validate()
+    loss = mean_loss(student.model, corpus().valid, 2)
     assert figures["loss"] == pytest.approx(loss, rel=1e-10)
     assert figures["perplexity"] == pytest.approx(2.718281828459045**loss)
 
@@ -332,14 +381,196 @@ def test_what_is_carried_is_enough_to_go_on(tmp_path, unit, steps):
     """In the middle of an epoch, with groups of columns, before and after the switch."""
     own = {"unit": unit, "small_batch": 2, "nonmono": 1, "epochs": 5, "drop_output": 0.3}
     curve = [3, 4, 5, 6, 7]
-    whole = trained(Watched(small(**own), curve=curve), tmp_path / "whole")
-    half = trained(Watched(small(**own, max_steps=steps), curve=curve), tmp_path / "half")
-    state = copy.deepcopy(half.state())
-    rest = Watched(small(**own), curve=curve[len(half.losses) :])
-    rest.restore(state)
-    rest.progress.finished = False
-    trained(rest, tmp_path / "rest")
+    whole = trained(small(**own), tmp_path / "whole", curve)
+    half = trained(small(**own, max_steps=steps), tmp_path / "half", curve)
+    rest = watched(small(**own), curve[len(half.learner.losses) :])
+    rest.restore(TrainingState.load(tmp_path / "half" / "last.ckpt", "lm"))
+    rest.learner.progress.finished = False
+    train(rest, tmp_path / "rest")
     assert len(half.iterates) + len(rest.iterates) == len(whole.iterates)
-    assert all(map(torch.equal, rest.weights(), whole.weights()))
+    assert all(map(torch.equal, rest.learner.weights(), whole.learner.weights()))
     assert all(map(torch.equal, rest.averaged(), whole.averaged()))
-    assert rest.losses == whole.losses
+    assert rest.learner.losses == whole.learner.losses
+
+
+# What a training writes down -------------------------------------------------------------------------
+
+
+def test_what_a_training_writes_down(run, data):
+    found, corpus = metrics(run), read_folder(data)
+    valid, test = (
+        math.exp(mean_loss(best(run), part, n)) for part, n in ((corpus.valid, 2), (corpus.test, 1))
+    )
+    assert found["unit"] == "lrn"
+    assert found["epochs"] == 2
+    assert found["parameters"] == sum(p.numel() for p in best(run).parameters())
+    assert found["valid_perplexity"] == pytest.approx(valid, abs=1e-3)
+    assert found["test_perplexity"] == pytest.approx(test, abs=1e-3)
+    assert Vocabulary.load(run / "vocabulary.json") == corpus.vocabulary
+    about = Run.open(run).about()["data"]
+    assert about["tokens"] == {"train": 419, "valid": 139, "test": 139}
+    assert about["types"] == 6
+    assert len(about["fingerprint"]) == 64
+
+
+def test_the_fingerprint_knows_the_text(data, other_data):
+    first = fingerprint(data)
+    assert fingerprint(data) == first
+    assert fingerprint(other_data) != first
+
+
+def fingerprint(data):
+    return TASK.read(LMConfig(), str(data), lambda share: None).about["fingerprint"]
+
+
+def test_without_a_test(data, tmp_path):
+    run = train_run(data, tmp_path / "run", "--test", "false")
+    assert "valid_perplexity" in metrics(run)
+    assert "test_perplexity" not in metrics(run)
+
+
+def test_cut_short_it_is_validated_all_the_same(data, tmp_path):
+    run = train_run(data, tmp_path / "run", "--max_steps", 1)
+    assert metrics(run)["steps"] == 1
+    assert metrics(run)["test_perplexity"] > 1
+    assert lrn("evaluate", run) == 0
+
+
+def test_no_best_weights(data, tmp_path, capsys):
+    run = train_run(data, tmp_path / "run", "--max_steps", 1)
+    (run / "best.ckpt").unlink()
+    for words in (("evaluate", run), ("predict", run, "--prompt", "a")):
+        assert lrn(*words) == 2
+        assert "no best.ckpt" in capsys.readouterr().err
+    start = ("train", "lm", *SIZES.split(), "--data", data, "--stage", "finetune", "--start", run)
+    assert lrn(*start, "--out", tmp_path / "next") == 2
+    assert "best.ckpt" in capsys.readouterr().err
+    assert not (tmp_path / "next").exists()
+
+
+def test_a_run_that_lost_its_state_is_left_alone(data, tmp_path, capsys):
+    run = train_run(data, tmp_path / "run")
+    before = (run / "best.ckpt").read_bytes()
+    (run / "last.ckpt").unlink()
+    assert lrn("train", "--resume", run) == 2
+    assert "lost its last.ckpt" in capsys.readouterr().err
+    assert (run / "best.ckpt").read_bytes() == before
+
+
+def test_data_that_has_moved(data, tmp_path, capsys):
+    here = shutil.copytree(data, tmp_path / "here")
+    run = train_run(here, tmp_path / "run")
+    here.rename(tmp_path / "there")
+    assert lrn("evaluate", run) == 2
+    assert "say where: --data" in capsys.readouterr().err
+    assert lrn("evaluate", run, "--data", tmp_path / "there") == 0
+
+
+@pytest.mark.parametrize("part", ["train", "valid"])
+def test_too_little_text_leaves_no_run(tmp_path, part, capsys):
+    lines = {"train": (1, 20, 20), "valid": (60, 1, 20)}[part]
+    data = write_corpus(tmp_path / "data", lines=lines)
+    words = ("--data", data, "--out", tmp_path / "run", "--batch_size", 3, "--valid_columns", 5)
+    assert lrn("train", "lm", *words) == 2
+    assert "too short" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+# Resuming --------------------------------------------------------------------------------------------
+
+
+def test_resume_with_other_data(run, other_data, capsys):
+    (run / "metrics.json").unlink()  # so that there is something left to do
+    assert lrn("train", "--resume", run, "--data", other_data) == 2
+    assert "the data is not what" in capsys.readouterr().err
+
+
+def test_resume_of_a_finished_run(run, capsys):
+    assert lrn("train", "--resume", run) == 0
+    assert "is finished" in capsys.readouterr().err
+
+
+# Finetuning a run ------------------------------------------------------------------------------------
+
+
+def finetune(data, start, out, *words):
+    return train_run(data, out, "--stage", "finetune", "--start", start, "--epochs", 3, *words)
+
+
+def test_finetune_improves_on_the_best_weights(run, data, tmp_path):
+    tuned = finetune(data, run, tmp_path / "tuned", "--lr", 2)
+    assert metrics(tuned)["valid_perplexity"] < metrics(run)["valid_perplexity"]
+    assert Run.open(tuned).about()["start"] == str(run)
+    assert lrn("evaluate", tuned) == 0
+
+
+def test_finetune_that_does_not_improve_keeps_the_start(run, data, tmp_path):
+    """With a learning rate that spoils everything."""
+    tuned = finetune(data, run, tmp_path / "tuned", "--lr", 500, "--nonmono", 1)
+    before, after = best(run).state_dict(), best(tuned).state_dict()
+    assert all(torch.equal(value, before[name]) for name, value in after.items())
+    assert metrics(tuned)["valid_perplexity"] == metrics(run)["valid_perplexity"]
+    assert metrics(tuned)["test_perplexity"] == metrics(run)["test_perplexity"]
+    assert metrics(tuned)["best_epoch"] == -1
+
+
+def test_finetune_begins_with_the_best_weights(run, data):
+    config = LMConfig(**Run.open(run).config | {"stage": "finetune", "start": str(run), "lr": 1.0})
+    student = TASK.prepare(config)
+    assert all(map(torch.equal, student.model.parameters(), best(run).parameters()))
+    assert student.progress.best == pytest.approx(mean_loss(best(run), read_folder(data).valid, 2))
+    assert student.averaging
+
+
+def test_finetune_of_weights_without_figures(run):
+    """As `lrn import` makes them."""
+    state = checkpoint.load(Run.open(run).best, "lm")
+    checkpoint.save(Run.open(run).best, "lm", state | {"figures": {}})
+    config = LMConfig(**Run.open(run).config | {"stage": "finetune", "start": str(run)})
+    assert TASK.prepare(config).progress.best == pytest.approx(state["figures"]["loss"])
+
+
+def test_finetune_resumes_where_nothing_was_saved_yet(run, data, tmp_path):
+    """Of a run that was killed before its first step there is all that it starts from."""
+    tuned = finetune(data, run, tmp_path / "tuned", "--lr", 500, "--nonmono", 1)
+    first = resumed(Run.open(tuned)).learner.progress.best
+    assert first == pytest.approx(checkpoint.load(Run.open(run).best, "lm")["figures"]["loss"])
+    config = LMConfig(**Run.open(tuned).config)
+    begin(loop_of(TASK.prepare(config)), tmp_path / "begun").release()
+    student = resumed(Run.open(tmp_path / "begun")).learner
+    assert student.progress.step == 0
+    assert student.progress.best == first
+    assert all(map(torch.equal, student.model.parameters(), best(run).parameters()))
+    assert all(map(torch.equal, best(tmp_path / "begun").parameters(), best(run).parameters()))
+
+
+def test_finetune_with_another_vocabulary(run, other_data, tmp_path, capsys):
+    words = ("--stage", "finetune", "--start", run, "--data", other_data, "--out", tmp_path / "tuned")
+    assert lrn("train", "lm", *SIZES.split(), *words) == 2
+    assert "vocabularies differ" in capsys.readouterr().err
+    assert not (tmp_path / "tuned").exists()
+
+
+@pytest.mark.parametrize("own", [("--hidden", 7), ("--unit", "lstm")])
+def test_finetune_of_another_shape(run, data, tmp_path, capsys, own):
+    words = ("--stage", "finetune", "--start", run, "--data", data, "--out", tmp_path / "tuned")
+    assert lrn("train", "lm", *SIZES.split(), *SGD.split(), *words, *own) == 2
+    assert "not this model's" in capsys.readouterr().err
+    assert not (tmp_path / "tuned").exists()
+
+
+# Loading ---------------------------------------------------------------------------------------------
+
+
+def test_load(run):
+    loaded = TASK.load(Run.open(run))
+    assert not loaded.model.training
+    assert loaded.model.words == len(loaded.kept.vocabulary) == 6
+    assert loaded.config.hidden == 6
+
+
+def test_weights_of_another_model(run):
+    settings = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps(settings | {"hidden": 7}))
+    with pytest.raises(ValueError, match=says("not this model's", "shape")):
+        TASK.load(Run.open(run))

@@ -1,0 +1,54 @@
+"""Trainings in this process, as ``lrn train`` does them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lrn import cli
+from lrn.tasks import load
+from lrn.training import device, fit
+from lrn.training.checkpoint import TrainingState
+from lrn.training.loop import Loop
+from lrn.training.run import Run
+
+
+def loop_of(learner: Any, kind: type[Loop] = Loop) -> Any:
+    """A loop that has not begun, on the devices that the learner's settings ask for."""
+    return kind(learner, device.fabric(learner.config))
+
+
+def begin(loop: Any, folder: Path) -> Run:
+    """Make the run folder of a training, as it is before the first step."""
+    learner, state = loop.learner, loop.state()
+    learner.config.out = str(folder)
+    task = learner.task
+    return Run.create(task.name, learner.config, learner.about, lambda run: task.fill(learner, run, state))
+
+
+def train(loop: Any, folder: Path) -> Any:
+    """Train to the end, into a new run folder; returns the loop."""
+    run = begin(loop, folder)
+    try:
+        fit.fit(loop, run)
+    finally:
+        run.release()
+    return loop
+
+
+def resumed(run: Run, kind: type[Loop] = Loop) -> Any:
+    """The loop of a run, where its last saved state left it."""
+    loop = loop_of(load(run.task).resume(run), kind)
+    loop.restore(TrainingState.load(run.last, run.task))
+    return loop
+
+
+def lrn(*words: object) -> int:
+    """``lrn words…`` in this process."""
+    return cli.main([str(word) for word in words])
+
+
+def metrics(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / "metrics.json").read_text())
+    return found
