@@ -13,8 +13,8 @@ import pytest
 
 SOURCES = Path(__file__).parent.parent / "src" / "lrn"
 
-# From the ground up. A room imports from its own layer and from those below. "lrn" is the package itself, that
-# is, the units by their public names.
+# From the ground up. A room imports from its own layer and from those below; "lrn" stands for the package
+# itself and its public names.
 LAYERS = (
     ("names", "checks", "files"),
     ("recurrence",),
@@ -22,7 +22,7 @@ LAYERS = (
     ("lrn", "swap"),
     ("training", "text", "nn", "analysis"),
     ("tasks", "report", "bench"),
-    ("commands", "compare", "doctor", "demo", "flags"),
+    ("commands", "compare", "doctor", "demo", "flags", "options"),
     ("cli", "__main__"),
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
@@ -33,6 +33,7 @@ QUICK = (
     "names.py",
     "checks.py",
     "flags.py",
+    "options.py",
     "cli.py",
     "tasks/settings.py",
     "tasks/paper.py",
