@@ -19,7 +19,7 @@ SRU_PACKAGE = "sru 2.6.0"
 
 
 class FirstOutput(nn.Module):
-    """A recurrent layer, its state dropped."""
+    """A recurrent layer whose state is dropped."""
 
     def __init__(self, rnn: nn.Module) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ PEERS: dict[str, Callable[[int], nn.Module]] = {
 
 
 def available(names: list[str]) -> tuple[list[str], list[str]]:
-    """Those that can run here, and a line for each that cannot."""
+    """The peers that can run here, and a line for each that cannot."""
     notes = []
     if SRU_PACKAGE in names:
         os.environ.setdefault("CUDA_HOME", "")  # its build asks for it even without a GPU

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def ratios(row: Times) -> dict[str, float]:
-    """Time relative to LRN's, of every peer in a row."""
+    """The time of every peer in a row, relative to LRN's."""
     return {name: time.median / row["lrn"].median for name, time in row.items()}
 
 
@@ -89,7 +89,7 @@ def _threads_table(shapes: dict[str, dict[str, Times]]) -> Table:
 
 
 def draw(result: Bench, path: Path) -> Path | None:
-    """Bars: a training step's time relative to LRN, per shape. Nothing without matplotlib."""
+    """Draw the time of a training step relative to LRN's, by shape; None without matplotlib."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.ticker import FuncFormatter

@@ -61,7 +61,7 @@ def _inference(module: nn.Module, x: Tensor) -> Callable[[], object]:
 
 
 def layer(names: list[str], shape: Shape, mode: str, seconds: float) -> Times:
-    """One layer, input size = hidden size, float32: every peer on the same input."""
+    """The times of one layer, input size = hidden size, float32, every peer on the same kind of input."""
     steps, batch, width = shape
     torch.manual_seed(SEED)
     calls: dict[str, Callable[[], object]] = {}
@@ -78,7 +78,7 @@ def layer(names: list[str], shape: Shape, mode: str, seconds: float) -> Times:
 
 
 def streaming(width: int, seconds: float) -> Times:
-    """One step at B = 1, no gradient, the state handed on."""
+    """The times of one step at B = 1 without gradient, the state handed on."""
     torch.manual_seed(SEED)
     unit, x = lrn.LRN(width, width), torch.randn(1, width)
     lstm, gru, sequence = nn.LSTM(width, width), nn.GRU(width, width), x.unsqueeze(0)
@@ -103,7 +103,7 @@ def _stream(step: Callable[[Any], tuple[Tensor, Any]]) -> Callable[[], object]:
 
 
 def snli_lengths(batch: int) -> Tensor:
-    """Sentence lengths like SNLI's: 5 to 60, mean about 14."""
+    """The lengths of sentences like SNLI's: 5 to 60, mean about 14."""
     generator = torch.Generator().manual_seed(SEED)
     spread = torch.distributions.Exponential(1 / 9.0)
     with torch.random.fork_rng():
@@ -113,7 +113,7 @@ def snli_lengths(batch: int) -> Tensor:
 
 
 def packed(seconds: float, batch: int = 128, width: int = 300) -> Packed:
-    """A packed batch against the same batch padded: training steps of LRN."""
+    """Training steps of LRN on a packed batch, and on the same batch padded."""
     lengths = snli_lengths(batch).sort(descending=True).values
     steps = int(lengths[0])
     torch.manual_seed(SEED)
@@ -147,7 +147,7 @@ def _threads(count: int) -> Iterator[None]:
 
 
 def threads(shape: Shape, seconds: float) -> dict[str, Times]:
-    """Training steps with one thread and with all."""
+    """Training steps by the number of threads: one, and all."""
     result = {}
     for count in sorted({1, torch.get_num_threads()}):
         with _threads(count):
@@ -156,7 +156,7 @@ def threads(shape: Shape, seconds: float) -> dict[str, Times]:
 
 
 def long_sequences(seconds: float, batch: int = 4, width: int = 128) -> dict[str, Length]:
-    """Time and peak memory of a training step, per token, as the sequence grows."""
+    """The time and peak memory of a training step per token, by the length of the sequence."""
     torch.manual_seed(SEED)
     module = PEERS["lrn"](width)
     calls, inputs = {}, {}
@@ -190,7 +190,7 @@ def peak_bytes(call: Callable[[], object], x: Tensor) -> int:
 
 
 def saved_numbers(steps: int = 256, batch: int = 4, width: int = 128) -> dict[str, float]:
-    """Numbers kept for the backward pass per token, beyond the input and the parameters."""
+    """The numbers that each peer keeps for the backward pass per token, beyond input and parameters."""
     result = {}
     x = torch.randn(steps, batch, width, requires_grad=True)
     for name in ("lrn", "olrn", "sru", "atr", "nn.LSTM", "nn.GRU", LOOP):
@@ -211,7 +211,7 @@ def saved_numbers(steps: int = 256, batch: int = 4, width: int = 128) -> dict[st
 
 
 def import_seconds(rounds: int = 5) -> ImportSeconds:
-    """What ``import lrn`` (and touching a unit) adds to ``import torch``: best of several processes."""
+    """What ``import lrn`` and touching a unit add to ``import torch``, the best of several processes."""
     code = (
         "import time; a = time.perf_counter(); import torch; b = time.perf_counter(); import lrn; lrn.LRN; "
         "print(b - a, time.perf_counter() - b)"

@@ -19,7 +19,10 @@ Box = tuple[float, float, float, float]
 
 
 class Axis:
-    """Numbers to places, with round numbers to label. ``log``: equal factors are equally far apart."""
+    """An axis gives numbers their places on the page, and finds round numbers to label.
+
+    With ``log`` equal factors are equally far apart.
+    """
 
     def __init__(
         self, values: Sequence[float], low: float, high: float, *, zero: bool = False, log: bool = False
@@ -31,10 +34,12 @@ class Axis:
         self.low, self.high, self.log = low, high, log
 
     def __call__(self, value: float) -> float:
+        """The place of a number."""
         part = (self.scale(value) - self.least) / (self.most - self.least)
         return self.low + part * (self.high - self.low)
 
     def ticks(self, count: int = 6) -> list[float]:
+        """About ``count`` round numbers within the axis."""
         if self.log:
             powers = range(math.floor(self.least), math.ceil(self.most))
             steps = (1, 1.5, 2, 3, 5, 7) if len(powers) < 3 else (1,)
@@ -48,7 +53,7 @@ class Axis:
 
 
 def number(value: float) -> str:
-    """Short, for an axis."""
+    """A number in few letters, for an axis."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "K")):
         if abs(value) >= size:
             return f"{value / (1e3 if letter == 'K' else size):.4g}{letter}"
@@ -63,7 +68,10 @@ def lines(
     *,
     log: bool = False,
 ) -> str:
-    """One line a unit, named at its end. Bands behind them: place, lowest, highest."""
+    """A chart with a line for each unit, named at its end.
+
+    ``bands`` are drawn behind the lines; their points are place, lowest and highest.
+    """
     curves = {unit: [p for p in curve if math.isfinite(p[1])] for unit, curve in curves.items()}
     curves = {unit: curve for unit, curve in curves.items() if curve}
     if not curves:
@@ -95,7 +103,7 @@ def lines(
 def bars(
     values: Mapping[str, float], up: str, shown: Mapping[str, str], ranges: Mapping[str, Range] | None = None
 ) -> str:
-    """One bar a unit, from zero, with its figure on top; whiskers where there are ranges."""
+    """A chart with a bar for each unit, its number ``shown`` on top, and whiskers where there are ranges."""
     ranges, right = ranges or {}, WIDTH - 6
     tops = {unit: max(value, ranges.get(unit, (value, value))[1]) for unit, value in values.items()}
     y = Axis(list(tops.values()), HEIGHT - BOTTOM + 10, TOP + 8, zero=True)
@@ -123,7 +131,7 @@ def scatter(
     up: str,
     ranges: Mapping[str, tuple[Range, Range]] | None = None,
 ) -> str:
-    """One named dot a unit; whiskers both ways where there are ranges."""
+    """A chart with a named dot for each unit, and whiskers both ways where there are ranges."""
     points = {unit: point for unit, point in points.items() if all(map(math.isfinite, point))}
     if not points:
         return ""
@@ -155,7 +163,7 @@ def scatter(
 
 
 def _frame(x: Axis | None, y: Axis, across: str, up: str, right: float, whole: bool = False) -> list[str]:
-    """Lines and numbers behind a chart; ``whole`` numbers only for what goes across."""
+    """The lines and numbers behind a chart; with ``whole`` only whole numbers go across."""
     parts = [_text(4, 13, up)]
     for tick in y.ticks():
         place = y(tick)
@@ -178,7 +186,7 @@ def _text(x: float, y: float, words: str, anchor: str = "start") -> str:
 
 
 def _title(words: str) -> str:
-    """What is shown when the mouse is over it."""
+    """The words that are shown when the mouse is over a shape."""
     return f"<title>{escape(words)}</title>"
 
 
@@ -201,7 +209,7 @@ def _whisker(box: Box) -> str:
 
 
 def _apart(places: dict[str, float]) -> dict[str, float]:
-    """Labels' heights, moved apart where they would cover each other, inside the frame."""
+    """The heights of labels, moved apart where they would cover each other, inside the frame."""
     order = sorted(places, key=places.__getitem__)
     apart, last = {}, -math.inf
     for unit in order:

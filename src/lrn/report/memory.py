@@ -49,14 +49,14 @@ class Remembered(Protocol):
 
 @dataclass(frozen=True)
 class Picture:
-    """What is drawn.
+    """All that the picture of a document's memory shows.
 
     Args:
-        words: of the document.
-        curves: ``curves[k][t]``: the weight of word k in the state after word t, for t ≥ k.
-        half_life: of each word, in steps; inf if it never falls to half.
+        words: the document.
+        curves: the weight of word k in the state after word t as ``curves[k][t]``, for t ≥ k.
+        half_life: the steps until each word's weight has fallen to half; inf if it never does.
         title: the prediction.
-        top: so many of the words remembered best are coloured and named.
+        top: how many of the words remembered best are coloured and named.
     """
 
     words: Sequence[str]
@@ -81,7 +81,7 @@ class Picture:
 
 
 def write(picture: Picture, path: Path) -> None:
-    """In the form that the name asks for."""
+    """Write the picture in the form that the file's name asks for."""
     write_whole(path, lambda file: file.write(FORMS[path.suffix.lower()](picture)))
 
 
@@ -149,17 +149,19 @@ def _names(axes: Axes, picture: Picture) -> None:
 
 
 def _plain(word: str) -> str:
-    """Not mathematics, and not endless."""
+    """A word that matplotlib does not take for mathematics, and not endless."""
     return (word if len(word) <= 16 else f"{word[:15]}…").replace("$", r"\$")
 
 
 def png(picture: Picture) -> bytes:
+    """The picture as PNG."""
     found = io.BytesIO()
     _figure(picture).savefig(found, format="png", dpi=160)
     return found.getvalue()
 
 
 def svg(picture: Picture) -> bytes:
+    """The picture as SVG, the same bytes for the same picture."""
     import matplotlib
 
     found = io.BytesIO()
@@ -175,7 +177,7 @@ def inline(picture: Picture) -> str:
 
 
 def table(picture: Picture) -> bytes:
-    """CSV: a line for every word and every later position."""
+    """The weights as CSV, a line for every word and every later position."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["word", "position", "at", "weight"])
@@ -186,7 +188,7 @@ def table(picture: Picture) -> bytes:
 
 
 def data(picture: Picture) -> bytes:
-    """JSON, with what the last state remembers best first in ``ranking``."""
+    """The weights as JSON; ``ranking`` has first what the last state remembers best."""
     content = {
         "title": picture.title,
         "words": list(picture.words),

@@ -142,7 +142,7 @@ def _quartiles(results: Comparison) -> dict[str, charts.Range]:
 
 
 def _learning(results: Comparison) -> str:
-    """The curves' means over the seeds, and bands between the extremes where there are several."""
+    """The chart of the curves: means over the seeds, and bands between the extremes if there are several."""
     found = {unit: _by_epoch(row.curves) for unit, row in results.units.items()}
     means = {unit: [(e, statistics.fmean(v)) for e, v in curve] for unit, curve in found.items()}
     bands = {unit: [(e, min(v), max(v)) for e, v in curve] for unit, curve in found.items()}
@@ -152,7 +152,7 @@ def _learning(results: Comparison) -> str:
 
 
 def _quality(results: Comparison) -> str:
-    """Score against time, with the spread of both."""
+    """The chart of score against time, with the spread of both."""
     medians, quartiles = _medians(results), _quartiles(results)
     points = {unit: (medians[unit], row.mean) for unit, row in results.units.items()}
     spans = {unit: (quartiles[unit], _span(row)) for unit, row in results.units.items()}
@@ -175,7 +175,7 @@ def _span(row: UnitResult) -> charts.Range:
 
 
 def _by_epoch(curves: Iterable[Curve]) -> list[tuple[float, list[float]]]:
-    """What the seeds have, epoch by epoch."""
+    """The values of all seeds, epoch by epoch."""
     values: dict[float, list[float]] = {}
     for curve in curves:
         for epoch, value in curve:

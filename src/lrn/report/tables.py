@@ -12,7 +12,7 @@ from lrn.report.results import Comparison, spoken
 
 
 def rows(results: Comparison) -> list[list[str]]:
-    """Cells as text, the header first; a column of the paper's scores where the results have some."""
+    """The table's cells as text, the header first; the paper's scores are a column where there are some."""
     header = ["unit", "parameters", spoken(results.metric), "ms / batch", "time"]
     if results.printed:
         header.append("paper")
@@ -31,7 +31,7 @@ def rows(results: Comparison) -> list[list[str]]:
 
 
 def best(results: Comparison) -> dict[str, list[str]]:
-    """Which units are best, by column; nothing where there is no choice."""
+    """The best units by column; nothing where there is no choice."""
     units, sign = results.units, 1 if results.lower_is_better else -1
     if len(units) < 2:
         return {}
