@@ -136,6 +136,7 @@ def test_misspelt(words, nearest, capsys):
     assert said.count("\n") == 1
 
 
+ROOT = Path(__file__).parent.parent
 USER_ERRORS = [
     ["demo"],
     [""],
@@ -180,6 +181,11 @@ USER_ERRORS = [
     ["doctor", "--threads", "1000"],
     ["predict", __file__, "--files", __file__],
     ["params", "nothing"],
+    ["export", "no/such/run", "file"],
+    ["import", "no/such/run", "file"],
+    ["gradients", "--out", "picture.gif"],
+    ["gradients", "--units", "lrn,lsmt"],
+    ["gradients", "--out", str(ROOT / "docs" / "gradients.png")],
     ["bench", "--out", __file__ + "/folder"],
     ["bench", "--seconds", "-1"],
     ["--verison"],
@@ -258,8 +264,7 @@ def test_traceback_only_with_debug():
 def test_a_task_is_needed(capsys):
     assert cli.main(["train"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "lrn train TASK" in said
-    assert "tasks: lm, ner, doc" in said
+    assert "name a task (lm, ner, doc): `lrn train TASK --help` explains" in said
     assert cli.main(["train", "--threads", "1"]) == 2
     expected = "lrn: name a task, lm, ner, doc, or a run to go on with: --resume RUN\n"
     assert capsys.readouterr().err == expected
@@ -308,7 +313,7 @@ NEEDS = {
     "predict RUN --prompt a": ("rich", "lightning", "numpy"),
     "params": ("rich", "lightning", "numpy"),
     "export RUN file": ("safetensors",),
-    "import RUN file": ("safetensors",),
+    "import RUN run/config.json --overwrite": ("safetensors",),
 }
 
 

@@ -23,6 +23,7 @@ from lrn.options import Bench, Doctor, Gradients, Params
         (lambda: Gradients(hidden=10**9), ("hidden must be at most 65,536", "1,000,000,000")),
         (lambda: Gradients(seed=-1), ("seed must be at least 0", "-1")),
         (lambda: Gradients(seed=2**80), ("seed must be at most", "1,208,925")),
+        (lambda: Gradients(out="a.gif"), ("--out a.gif: the name must end in .png or .svg",)),
         (lambda: Params(task="dco"), ("unknown task 'dco'", "did you mean 'doc'")),
     ],
 )

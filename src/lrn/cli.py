@@ -62,8 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         return COMMANDS[checks.choice("command", words[0], tuple(COMMANDS))](words[1:])
-    except SystemExit as left:  # help and printed settings
-        return int(left.code or 0)
+    except SystemExit as left:
+        if left.code:
+            raise
+        return 0  # help and printed settings
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it ends
         return 0

@@ -161,8 +161,6 @@ def gradients(units: list[str], steps: int, hidden: int, keep: float, seed: int,
     from lrn import analysis
     from lrn.report import gradients
 
-    if out.suffix.lower() not in (".png", ".svg"):
-        raise ValueError(f"--out {out}: the name must end in .png or .svg")
     norms = analysis.norms_by_unit(units, steps, hidden, keep, seed)
     gradients.draw(
         norms, out, f"first weights{f', keep {keep:g}' if keep else ''}; H = {hidden}, seed {seed}"
@@ -189,14 +187,15 @@ def params(names: list[str]) -> int:
 
 def export(folder: str, file: str) -> int:
     """Plain tensors by name; the run's settings go into the file's header."""
+    run, path = Run.open(folder), Path(file)
+    if os.path.lexists(path):
+        raise ValueError(f"{path} exists; choose another name")
+    run.file("best.ckpt")
     from safetensors.torch import save
 
     from lrn.files import write_whole
     from lrn.training.checkpoint import BestState
 
-    run, path = Run.open(folder), Path(file)
-    if os.path.lexists(path):
-        raise ValueError(f"{path} exists; choose another name")
     weights = BestState.load(run.file("best.ckpt"), run.task).model
     header = {"task": run.task, "config": json.dumps(run.config)}
     content = save({name: value.contiguous() for name, value in weights.items()}, header)
@@ -210,16 +209,16 @@ def export(folder: str, file: str) -> int:
 
 def import_(folder: str, file: str, overwrite: bool) -> int:
     """Weights for a run whose settings fit them."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
-    from lrn.training import checkpoint
-
     run, path = Run.open(folder), Path(file)
     if run.best.exists() and not overwrite:
         raise ValueError(f"{run.best} exists; --overwrite replaces it")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    from lrn.training import checkpoint
+
     try:
         weights = load(path.read_bytes())
     except SafetensorError as error:

@@ -11,8 +11,8 @@ from lrn import checks, names
 class Resume:
     """Train a task's model, or go on with a run that was interrupted, to the same result.
 
-    To train: lrn train TASK [--flags]; `lrn train TASK --help` explains; tasks: TASKS. To go on: lrn train
-    --resume RUN [--flags], of which these may differ from what the run was told.
+    To train, name a task (TASKS): `lrn train TASK --help` explains its settings. To go on, name the run; of
+    its settings only these can change.
 
     Args:
         resume: the folder of the run.
@@ -140,6 +140,8 @@ class Gradients:
         for name, least, most in (("steps", 1, 10**6), ("hidden", 1, 65_536), ("seed", 0, 2**63 - 1)):
             checks.at_least(self, name, least)
             checks.at_most(self, name, most)
+        if not self.out.lower().endswith((".png", ".svg")):
+            raise ValueError(f"--out {self.out}: the name must end in .png or .svg")
 
 
 @dataclass
