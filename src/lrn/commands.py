@@ -224,8 +224,12 @@ def import_(folder: str, file: str, overwrite: bool) -> int:
     except SafetensorError as error:
         raise ValueError(f"{path} is not a safetensors file: {error}") from None
     run.lock()
-    checkpoint.load_weights(tasks.load(run.task).empty(run).model, weights)
-    checkpoint.save(run.best, run.task, {"model": weights, "figures": {}, "epoch": 0})
+    try:
+        checkpoint.check_weights(weights, str(path))
+        checkpoint.load_weights(tasks.load(run.task).empty(run).model, weights)
+        checkpoint.save(run.best, run.task, {"model": weights, "figures": {}, "epoch": 0})
+    finally:
+        run.release()
     print(f"{run.best}: {_size(weights)}, from {path}")
     return 0
 

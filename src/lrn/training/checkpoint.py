@@ -249,6 +249,15 @@ def _optimizer(state: dict[str, Any]) -> dict[str, Any]:
     return optimizer
 
 
+def check_weights(weights: dict[str, Tensor], source: str) -> None:
+    """Raise a ValueError if weights from elsewhere are none that a model may have."""
+    for name, value in weights.items():
+        try:
+            _check_tensor(name, value)
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from None
+
+
 def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
     """Into a model of exactly that shape; else an error that says how they differ."""
     own = model.state_dict()
