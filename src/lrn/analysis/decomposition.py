@@ -69,7 +69,7 @@ class Decomposition:
         return total
 
     def explained(self) -> Tensor:
-        """The part of each state that its sum explains, ``1 − ‖h_t − sum_t‖² / ‖h_t‖²``, at most 1; ``[T]``."""
+        """The part of a state that its sum explains, ``[T]``: at most 1, ``1 − ‖h_t − sum_t‖² / ‖h_t‖²``."""
         memory = self.gates.memory
         rest = (memory - self.sums()).pow(2).sum(1)
         return 1 - rest / memory.pow(2).sum(1).clamp_min(torch.finfo(memory.dtype).tiny)
