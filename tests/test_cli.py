@@ -30,7 +30,7 @@ def test_alone_it_says_what_there_is(capsys):
 
 def test_version(capsys):
     assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out == "lrn 0.1.0\n"
+    assert capsys.readouterr().out == "lrn 0.2.0\n"
 
 
 HEAVY = ("torch", "lightning", "rich", "numpy", "yaml", "argparse", "dataclasses")
@@ -241,7 +241,7 @@ def test_a_file_that_is_not_there(tmp_path, capsys):
     for task in ("ner", "doc"):
         assert cli.main(["train", task, "--vectors", "no/such/file"]) == 2
         assert capsys.readouterr().err == "lrn: --vectors: there is no file no/such/file\n"
-    (tmp_path / "config.json").write_text('{"task": "ner"}')
+    (tmp_path / "config.json").write_text('{"task": "ner", "format": 2}')
     assert cli.main(["predict", str(tmp_path), "--files", __file__, "no/such/file"]) == 2
     assert capsys.readouterr().err == "lrn: --files: there is no file no/such/file\n"
 
@@ -309,9 +309,8 @@ NEEDS = {
     "train lm --config run/config.json": ("yaml",),
     "train --resume RUN": ("rich", "lightning", "numpy"),
     "compare lm": ("rich", "lightning", "numpy"),
-    "evaluate RUN": ("rich", "lightning", "numpy"),
-    "predict RUN --prompt a": ("rich", "lightning", "numpy"),
-    "params": ("rich", "lightning", "numpy"),
+    "evaluate RUN": ("numpy",),
+    "predict RUN --prompt a": ("numpy",),
     "export RUN file": ("safetensors",),
     "import RUN run/config.json --overwrite": ("safetensors",),
 }
@@ -321,7 +320,7 @@ NEEDS = {
 def test_a_missing_extra_names_the_command(command, ends_of_processes, tmp_path):
     """Without a package that it needs, the answer is the pip command that brings it."""
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.json").write_text('{"task": "lm"}')
+    (tmp_path / "run" / "config.json").write_text('{"task": "lm", "format": 2}')
     (tmp_path / "run" / "best.ckpt").touch()
     words = ["run" if word == "RUN" else word for word in command.split()]
     for package in NEEDS[command]:
@@ -329,6 +328,13 @@ def test_a_missing_extra_names_the_command(command, ends_of_processes, tmp_path)
         expected = f"lrn: this command needs {package}: pip install 'lrn[train]'\n"
         assert (done.code, done.err) == (2, expected), package
     assert [path.name for path in tmp_path.iterdir() if path.name != "room"] == ["run"]
+
+
+@pytest.mark.parametrize("command", ["params", "doctor --seconds 0.1"])
+@pytest.mark.parametrize("package", ["rich", "lightning", "numpy", "yaml", "safetensors", "matplotlib"])
+def test_torch_alone_will_do(command, package, ends_of_processes, tmp_path):
+    done = runs.lrn(*command.split(), hidden=package, cwd=tmp_path)
+    assert done.code == 0, done.err
 
 
 def test_without_matplotlib_there_is_no_picture(ends_of_processes, tmp_path):
@@ -455,7 +461,8 @@ def resumed(monkeypatch, tmp_path):
     (tmp_path / "run").mkdir()
 
     def resume(*words, **config):
-        (tmp_path / "run" / "config.json").write_text(json.dumps({"task": "lm", "epochs": 3} | config))
+        settings = {"task": "lm", "format": 2, "epochs": 3} | config
+        (tmp_path / "run" / "config.json").write_text(json.dumps(settings))
         code = cli.main(["train", "--resume", str(tmp_path / "run"), *map(str, words)])
         return seen.pop() if code == 0 else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -13,9 +14,12 @@ from lrn import tasks
 from lrn.training.config import TrainConfig
 from lrn.training.run import Run
 
+FOR_TRAINING = ("numpy", "lightning", "rich")
+
 
 def train(name: str, config: TrainConfig) -> int:
     """A new run."""
+    _need(*FOR_TRAINING)
     from lrn.training import device
     from lrn.training.loop import Loop
 
@@ -38,6 +42,7 @@ def resume(run: Run, changes: dict[str, Any]) -> int:
 
     ``changes`` are what differs from its settings: where the data is, what computes, more epochs.
     """
+    _need(*FOR_TRAINING)
     from lrn.training import device
     from lrn.training.checkpoint import TrainingState
     from lrn.training.loop import Loop
@@ -70,6 +75,13 @@ def resume(run: Run, changes: dict[str, Any]) -> int:
 
     loop.first_does(claim)
     return _fit(task, loop, run)
+
+
+def _need(*packages: str) -> None:
+    """Raise a ModuleNotFoundError now, and not after some work, if a package is not installed."""
+    for name in packages:
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _set_threads(threads: int) -> None:
@@ -108,7 +120,7 @@ def compare(name: str, config: TrainConfig, units: list[str], seeds: list[int]) 
 
     out = Path(config.out or f"comparisons/{name}-{config.preset}")
     compare.check_free(out, name, config, units, seeds)
-    tasks.load(name)  # if something that training needs is not installed, the error comes now
+    _need(*FOR_TRAINING)
     return compare.compare(name, config, units, seeds, out)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
 from lrn.nn.dropout import WordDropout
-from lrn.text.batches import Tokens
 from lrn.units.unit import Unit
+
+if TYPE_CHECKING:
+    from lrn.text.batches import Tokens
 
 
 class WordInput(nn.Module):

@@ -11,6 +11,7 @@ from lrn.training import config as training
 from lrn.training.config import TrainConfig
 
 BUILTIN = ("builtin:cues", "builtin:docstrings")
+SPECIALS = ("<pad>", "<unk>", "<eos>")  # words whose vectors are learnt even where all others are given
 POOLINGS = ("attention", "last")
 ACTIVATIONS = ("tanh", "identity")
 FORMS = ("png", "svg", "html", "csv", "json")  # of the memory's figure
@@ -37,6 +38,7 @@ class DocConfig(TrainConfig):
         dropout: on the input of the pooling; characters get half of it.
         drop_words: share of the words that training leaves to their characters.
         smoothing: of the labels.
+        schedule: exponential, a rate that falls by epoch; constant; or linear, to nothing at the end.
         l2: weight of the squared norm of all weights in the loss.
         batch_size: documents a batch.
         longest: training documents are cut to this many words; 0 does not cut.

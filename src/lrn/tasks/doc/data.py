@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lrn.checks import choice
 from lrn.tasks.doc import csv_set, generator
-from lrn.tasks.doc.config import BUILTIN, DocConfig
+from lrn.tasks.doc.config import BUILTIN, SPECIALS, DocConfig
 from lrn.tasks.doc.documents import Builder, Documents, Part
 from lrn.text.batches import Batch, Packing, Tokens
 from lrn.text.builtin import docstrings, part_of
@@ -23,7 +23,6 @@ from lrn.text.spelling import SpellingTable, frequent_characters
 from lrn.text.tokens import basic_tokens
 from lrn.text.vocabulary import Vocabulary
 
-SPECIALS = ("<pad>", "<unk>", "<eos>")  # words whose vectors are learnt even where all others are given
 UNKNOWN = 1  # place of <unk> among the special words
 LONGEST_WORD = 25  # characters
 RARE = 3  # a character must be seen more often than that

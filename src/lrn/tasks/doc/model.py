@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lrn.nn import AttentivePooling, FrozenWords, SpellingPool, WordDropout, WordInput, keep_at_first
-from lrn.tasks.doc.config import DocConfig
-from lrn.tasks.doc.data import SPECIALS, DocumentBatch
+from lrn.tasks.doc.config import SPECIALS, DocConfig
 from lrn.units import LRN, make_unit
 from lrn.units.unit import Unit
+
+if TYPE_CHECKING:
+    from lrn.tasks.doc.data import DocumentBatch
 
 
 class Classifier(nn.Module):

@@ -16,9 +16,8 @@ from lrn.files import write_whole
 from lrn.tasks import paper
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.doc import generator
-from lrn.tasks.doc.config import SETTINGS, DocConfig, EvaluateConfig, PredictConfig
+from lrn.tasks.doc.config import SETTINGS, SPECIALS, DocConfig, EvaluateConfig, PredictConfig
 from lrn.tasks.doc.data import (
-    SPECIALS,
     Codes,
     DocumentBatch,
     cut_lengths,

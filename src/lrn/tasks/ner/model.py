@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
 from lrn.nn import CRF, SpellingRNN, WordDropout, WordInput, glorot_fused
 from lrn.tasks.ner.config import NERConfig
-from lrn.tasks.ner.data import Codes, SentenceBatch
 from lrn.tasks.ner.schemes import allowed_transitions
 from lrn.units import make_unit
 from lrn.units.unit import Unit
+
+if TYPE_CHECKING:
+    from lrn.tasks.ner.data import Codes, SentenceBatch
 
 
 class Tagger(nn.Module):
