@@ -221,6 +221,20 @@ def test_a_place_for_results_that_cannot_be(command, tmp_path, capsys):
     assert said == f"lrn: {expected}\n"
 
 
+@pytest.mark.parametrize("words", [["evaluate", "RUN"], ["predict", "RUN", "--prompt", "a"]])
+def test_a_run_with_settings_that_cannot_be(words, tmp_path, capsys):
+    (tmp_path / "best.ckpt").touch()
+    words = [word.replace("RUN", str(tmp_path)) for word in words]
+    for config, says in [
+        ('"hidden": 1000000000', "config.json: hidden must be at most 65,536, got 1,000,000,000"),
+        ('"hidden": "3"', "config.json is damaged: hidden cannot be '3'"),
+        ('"speed": 3', "config.json has settings that this version does not know: speed"),
+    ]:
+        (tmp_path / "config.json").write_text(f'{{"task": "lm", {config}}}')
+        assert cli.main(words) == 2
+        assert capsys.readouterr().err == f"lrn: {says}\n"
+
+
 def test_a_file_of_a_run_is_not_the_run(capsys):
     assert cli.main(["evaluate", __file__]) == 2
     assert f"is a file; name the run folder that it is in: {Path(__file__).parent}" in capsys.readouterr().err

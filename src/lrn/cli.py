@@ -104,7 +104,9 @@ def _lacks_memory(error: BaseException) -> bool:
 
 def _say(text: str) -> None:
     """A first line for someone who waits at a terminal while torch is imported."""
-    if sys.stderr.isatty():
+    from lrn.training.run import first_process
+
+    if sys.stderr.isatty() and first_process():
         print(text, file=sys.stderr)
 
 
@@ -118,17 +120,12 @@ def train(words: list[str]) -> int:
     if not words or words[0].startswith("-"):
         return _resume(words or ["--help"])
     from lrn import commands, tasks
-    from lrn.flags import Flags, about, settings_of
+    from lrn.flags import Flags
     from lrn.training.run import Run, first_process
 
     name, task = words[0], tasks.settings(words[0])
-    flags = Flags(
-        f"train {name}",
-        about(task.train),
-        settings_of(task.train),
-        presets=task.presets,
-        elsewhere={"resume": f"{KEPT}: lrn train --resume RUN"},
-    )
+    elsewhere = {"resume": f"{KEPT}: lrn train --resume RUN"}
+    flags = Flags.of(f"train {name}", task.train, presets=task.presets, elsewhere=elsewhere)
     config = flags.read(words[1:], task.train)
     _check_training(task, config)
     if first_process():
@@ -254,7 +251,9 @@ def memory(words: list[str]) -> int:
 
 def _of_run(command: str, words: list[str]) -> tuple[Run, Any]:
     """The run that the first word names, and the options of its task for the command."""
-    from lrn.flags import Flags, about, settings_of
+    from lrn import tasks
+    from lrn.flags import Flags
+    from lrn.training.config import from_dict
     from lrn.training.run import Run
 
     usage = f"lrn {command} RUN [--flags]; RUN is a folder that lrn train has made"
@@ -263,7 +262,7 @@ def _of_run(command: str, words: list[str]) -> tuple[Run, Any]:
         for name in names.TASKS:
             if options := _options(name, command):
                 print(f"for a run of {name}:")
-                Flags(f"{command} RUN", about(options), settings_of(options)).print_help()
+                Flags.of(f"{command} RUN", options).print_help()
                 print()
         raise SystemExit(0)
     if not words or words[0].startswith("-"):
@@ -272,8 +271,9 @@ def _of_run(command: str, words: list[str]) -> tuple[Run, Any]:
     options = _options(run.task, command)
     if options is None:
         raise ValueError(f"{run.folder} is a run of {run.task}, for which there is no lrn {command}")
-    made = Flags(f"{command} RUN", about(options), settings_of(options)).read(words[1:], options)
+    made = Flags.of(f"{command} RUN", options).read(words[1:], options)
     checks.files(made)
+    from_dict(tasks.settings(run.task).train, run.config)
     return run, made
 
 
@@ -359,9 +359,9 @@ def doctor(words: list[str]) -> int:
 
 def _read(command: str, config: type[Options], words: list[str], *positional: str) -> Options:
     """The settings of a command that has the same for all tasks."""
-    from lrn.flags import Flags, about, settings_of
+    from lrn.flags import Flags
 
-    return Flags(command, about(config), settings_of(config), words=positional).read(words, config)
+    return Flags.of(command, config, words=positional).read(words, config)
 
 
 def _use_threads(number: int) -> None:

@@ -142,6 +142,11 @@ class Flags:
     presets: Mapping[str, Mapping[str, Any]] | None = None
     elsewhere: Mapping[str, str] | None = None
 
+    @classmethod
+    def of(cls, command: str, config: type[Any], **more: Any) -> Flags:
+        """The flags of a command whose settings are those of a dataclass."""
+        return cls(command, about(config), settings_of(config), **more)
+
     def read(self, words: Sequence[str], make: Callable[..., Made]) -> Made:
         """What ``make`` makes of the values of all settings."""
         typed = self.typed(words)
