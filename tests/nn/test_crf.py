@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from elsewhere import DEVICE, elsewhere
 
 from lrn.nn.crf import CRF
 
@@ -146,3 +147,16 @@ def test_wrong_settings():
         CRF(0)
     with pytest.raises(ValueError, match=r"\[4, 4\]"):
         CRF(3, torch.ones(3, 3, dtype=torch.bool))
+
+
+def test_on_another_device():
+    """Nothing is made here, and nothing is read back."""
+    with elsewhere():
+        with DEVICE:
+            crf = CRF(3, torch.ones(4, 4, dtype=torch.bool))
+            emissions, mask = torch.randn(2, 5, 3, requires_grad=True), torch.ones(2, 5, dtype=torch.bool)
+            tags = torch.zeros(2, 5, dtype=torch.long)
+        likelihood = crf.log_likelihood(emissions, tags, mask)
+        likelihood.sum().backward()
+        results = (likelihood, crf.marginals(emissions, mask), crf.decode(emissions, mask), emissions.grad)
+    assert all(result.device == DEVICE for result in results)

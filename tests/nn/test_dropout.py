@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from elsewhere import DEVICE, elsewhere
 from helpers import randn, says
 
 from lrn.nn import LockedDropout, RowDropout, WeightDrop, WordDropout
@@ -157,3 +158,12 @@ def test_dropped_words_are_drawn_as_torch_draws():
 def test_wrong_word_dropout(p):
     with pytest.raises(ValueError, match="dropout"):
         WordDropout(p, becomes=0)
+
+
+def test_on_another_device():
+    with elsewhere():
+        with DEVICE:
+            words, table = torch.ones(4, 3, dtype=torch.long), torch.randn(9, 5)
+        dropped = WordDropout(0.5, becomes=2)(words)
+        vectors = LockedDropout(0.5)(RowDropout(0.5)(dropped, table))
+    assert dropped.device == vectors.device == DEVICE

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from elsewhere import DEVICE, elsewhere
 from helpers import randn
 
 from lrn.nn import AttentivePooling
@@ -130,3 +131,14 @@ def test_gradient(pool):
     assert all(parameter.grad.any() for parameter in pool.parameters())
     short = (states[1:, :3].detach().requires_grad_(), summary[1:].detach().requires_grad_())
     assert torch.autograd.gradcheck(lambda u, s: pool(u, s, mask[1:, :3]), short)
+
+
+def test_on_another_device():
+    with elsewhere():
+        with DEVICE:
+            pool = AttentivePooling(WIDTH, HIDDEN, dropout=0.5)
+            states, summary = torch.randn(2, 5, WIDTH, requires_grad=True), torch.randn(2, WIDTH)
+            mask = torch.ones(2, 5, dtype=torch.bool)
+        pooled, weights = pool(states, summary, mask)
+        pooled.sum().backward()
+    assert pooled.device == weights.device == states.grad.device == DEVICE

@@ -5,6 +5,7 @@ from itertools import accumulate
 
 import pytest
 import torch
+from elsewhere import DEVICE, elsewhere
 from helpers import says
 from torch.profiler import ProfilerActivity, profile
 
@@ -292,3 +293,16 @@ def test_no_gradient_is_worked_out_that_nobody_wants(method, tmp_path):
     assert peak_bytes(run, tmp_path) < table.numel() * 4 / 2
     with_gradient = peak_bytes(lambda: head.loss(x, table, target), tmp_path)
     assert with_gradient > table.numel() * 4
+
+
+@pytest.mark.parametrize("experts", [1, 3])
+def test_on_another_device(experts):
+    with elsewhere():
+        with DEVICE:
+            head = MixtureOfSoftmaxes(4, 3, 10, experts, dropout=0.5)
+            x, table = torch.randn(5, 2, 4, requires_grad=True), torch.randn(10, 3, requires_grad=True)
+            target = torch.zeros(5, 2, dtype=torch.long)
+        loss = head.loss(x, table, target)
+        loss.backward()
+        results = (loss, x.grad, table.grad, head.losses(x, table, target), head(x, table))
+    assert all(result.device == DEVICE for result in results)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from elsewhere import DEVICE, elsewhere
 from helpers import assert_same, randn
 from torch import nn
 
@@ -132,3 +133,40 @@ def test_weights_come_in_the_order_they_are_used():
         "linear.weight",
         "linear.bias",
     ]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_on_another_device(packed):
+    made = tokens(packed)
+    with elsewhere() as move:
+        given = move(made)
+        with DEVICE:
+            model = WordInput(
+                FrozenWords(3, torch.randn(WORDS - 3, 5)),
+                SpellingPool(nn.Embedding(CHARACTERS, 3), 0.5),
+                WordDropout(0.5, becomes=0),
+            )
+            features = torch.randn(*given.words.shape, 6)
+        found = model(given, features)
+        found.sum().backward()
+        gradients = [parameter.grad.device for parameter in model.parameters()]
+    assert found.shape == (*given.words.shape, 14)
+    assert {found.device, *gradients} == {DEVICE}
+
+
+class Copies(nn.Module):
+    """In place of a unit."""
+
+    def forward(self, packed):
+        first = packed.data[: len(packed.sorted_indices)]
+        return packed, torch.stack([first, first])
+
+
+def test_a_recurrent_layer_on_another_device():
+    made = tokens()
+    with elsewhere() as move:
+        with DEVICE:
+            spelling = SpellingRNN(nn.Embedding(CHARACTERS, 3), Copies())
+        found = spelling(move(made))
+        found.sum().backward()
+        assert spelling.character_vectors.weight.grad.device == found.device == DEVICE

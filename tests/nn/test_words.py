@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from elsewhere import DEVICE, elsewhere
 from helpers import randn
 
 from lrn.nn import FrozenWords
@@ -102,3 +103,13 @@ def test_gradient(words):
         return torch.func.functional_call(words, {"learnt": learnt}, (rows,))
 
     assert torch.autograd.gradcheck(looked_up, (words.learnt.detach().requires_grad_(),))
+
+
+def test_on_another_device():
+    """Which words are learnt is never asked."""
+    with elsewhere():
+        with DEVICE:
+            words, numbers = FrozenWords(LEARNT, torch.randn(GIVEN, WIDTH)), torch.zeros(6, dtype=torch.long)
+        found = words(numbers)
+        found.sum().backward()
+    assert found.device == words.learnt.grad.device == DEVICE

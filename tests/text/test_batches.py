@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from elsewhere import DEVICE, elsewhere
 from helpers import randn
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -189,3 +190,17 @@ def test_packing_in_another_order():
 def test_sequences_that_cannot_be_packed(lengths):
     with pytest.raises(ValueError, match="at least one step"):
         Packing.of(lengths)
+
+
+def test_on_another_device():
+    """To and from packed form nothing is read back, and nothing of the host's is mixed in."""
+    packing, x = Packing.of([3, 1, 2]), randn(3, 3, 4)
+    with elsewhere() as move:
+        moved, steps = move(packing), move(x).requires_grad_()
+        packed = moved.pack(steps)
+        back = moved.pad(packed.data)
+        back.sum().backward()
+    assert packed.data.shape == (6, 4)
+    assert packed.batch_sizes is packing.batch_sizes
+    assert back.shape == x.shape
+    assert back.device == steps.grad.device == packed.sorted_indices.device == DEVICE

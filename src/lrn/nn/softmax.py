@@ -7,6 +7,7 @@ gradient is worked out too, so that backward has nothing left to compute.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -74,11 +75,16 @@ class MixtureOfSoftmaxes(nn.Module):
     def _run(self, x: Tensor, table: Tensor, target: Tensor, wanted: bool) -> tuple[Tensor, Tensor]:
         """In the table's precision, whatever the rest of the model runs in."""
         latent, log_prior = self._experts(x)
-        with torch.autocast(x.device.type, enabled=False):
+        with _without_autocast(x.device.type):
             latent, log_prior = latent.to(table.dtype), log_prior.to(table.dtype)
             return _Loss.apply(  # type: ignore[no-any-return, no-untyped-call]
                 latent, log_prior, table, self.bias, _flat(target, x), CHUNK, wanted
             )
+
+
+def _without_autocast(device: str) -> AbstractContextManager[object]:
+    """Within this block autocast is off; a kind of device that knows no autocast is left alone."""
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
 def _flat(target: Tensor, x: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from elsewhere import DEVICE, elsewhere
 from helpers import assert_same, randn
 
 from lrn.tasks.doc.config import PRESETS, DocConfig
@@ -384,3 +385,37 @@ def test_the_first_losses_stay_what_they_are(unit, given, expected):
         optimizer.step()
         losses.append(loss.item())
     assert losses == pytest.approx(expected, abs=2e-5)
+
+
+class Doubles(torch.nn.Module):
+    """In place of a unit: each packed step once a direction, and of the first steps the state."""
+
+    def __init__(self, directions):
+        super().__init__()
+        self.directions = directions
+
+    def forward(self, packed):
+        first = packed.data[: len(packed.sorted_indices)]
+        return packed._replace(data=packed.data.repeat(1, self.directions)), first.expand(
+            self.directions, -1, -1
+        )
+
+
+@pytest.mark.parametrize("pooling", ["attention", "last"])
+@pytest.mark.parametrize("given", [False, True])
+def test_on_another_device(pooling, given, codes):
+    """Loss, gradients and probabilities: nothing is made here, and nothing is read back."""
+    batch = encode_texts(TEXTS, codes)
+    config = DocConfig(word_width=7, char_width=5, hidden=12, pooling=pooling, dropout=0.1, drop_words=0.1)
+    with elsewhere() as move:
+        with DEVICE:
+            vectors = torch.randn(len(codes.words) - len(SPECIALS), 7) if given else None
+            model = Classifier(config, len(codes.characters), 3, len(codes.words), vectors)
+            labels = torch.zeros(len(TEXTS), dtype=torch.long)
+        model.unit = Doubles(2 if pooling == "attention" else 1)
+        here = move(batch)
+        loss = smoothed_loss(model(here), labels, 0.1)
+        loss.backward()
+        shares = model.probabilities(here)
+        devices = {parameter.grad.device for parameter in model.parameters()}
+    assert {loss.device, shares.device, *devices} == {DEVICE}

@@ -4,10 +4,12 @@ import math
 
 import pytest
 import torch
+from elsewhere import DEVICE, elsewhere
 from helpers import assert_same, parts, randn
 from tasks.lm.cases import WORDS, log_probabilities_of, model, small, text
 
 import lrn
+from lrn.tasks.lm.config import LMConfig
 from lrn.tasks.lm.data import batchify
 from lrn.tasks.lm.evaluate import mean_loss
 from lrn.tasks.lm.model import Features, LanguageModel, detach, regularisation
@@ -257,3 +259,30 @@ def test_learns_a_text_by_heart(unit):
         torch.nn.utils.clip_grad_norm_(made.parameters(), 1.0)
         optimizer.step()
     assert math.exp(mean_loss(made, words, 4, length=30)) < 1.5
+
+
+@pytest.mark.parametrize("unit", [name for name in lrn.UNITS if name != "gru"])
+def test_on_another_device(unit):
+    """Two segments with the state between them: nothing is made here, and nothing is read back."""
+    config = LMConfig(
+        unit=unit,
+        embedding=4,
+        hidden=5,
+        last=4,
+        layers=2,
+        experts=2,
+        drop_words=0.1,
+        drop_latent=0.1,
+        drop_weights=0.1,
+    )
+    with elsewhere():
+        with DEVICE:
+            model = LanguageModel(config, words=10)
+            text = torch.zeros(9, 3, dtype=torch.long)
+        _, state = model(text[:4])
+        features, _ = model(text[4:8], detach(state))
+        loss = model.loss(features, text[5:]) + regularisation(features, 1.0, 1.0)
+        loss.backward()
+        devices = {parameter.grad.device for parameter in model.parameters()}
+        log_probabilities = model.log_probabilities(features)
+    assert {loss.device, log_probabilities.device, *devices} == {DEVICE}

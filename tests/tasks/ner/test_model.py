@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from elsewhere import DEVICE, elsewhere
+from torch import nn
 
 from lrn.tasks.ner.config import NERConfig
 from lrn.tasks.ner.data import Codes, encode, read_builtin
@@ -99,3 +101,29 @@ def test_the_first_losses_stay_what_they_are(unit, expected, data):
         optimizer.step()
         losses.append(loss.item())
     assert losses == pytest.approx(expected, abs=2e-5)
+
+
+class Doubles(nn.Module):
+    """In place of a bidirectional unit: each packed step twice, and of the first steps the state."""
+
+    def forward(self, packed):
+        first = packed.data[: len(packed.sorted_indices)]
+        return packed._replace(data=packed.data.repeat(1, 2)), torch.stack([first, first])
+
+
+def test_on_another_device(data):
+    """Loss, gradients and tags: nothing is made here, and nothing is read back."""
+    codes = Codes.of(data.train)
+    sentences = data.train[:5]
+    batch = encode([s.words for s in sentences], codes, [s.tags for s in sentences])
+    config = NERConfig(word_width=4, char_width=3, char_hidden=3, hidden=10, dense=8, drop_words=0.3)
+    with elsewhere() as move:
+        with DEVICE:
+            model = Tagger(config, codes)
+        model.input.spelling.unit = model.context = Doubles()
+        here = move(batch)
+        loss = model.loss(here)
+        loss.backward()
+        best = model.crf.decode(model.emissions(here), here.mask)
+        devices = {parameter.grad.device for parameter in model.parameters()}
+    assert {loss.device, best.device, *devices} == {DEVICE}

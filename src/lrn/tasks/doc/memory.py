@@ -32,7 +32,7 @@ def remember(model: Classifier, codes: Codes, words: list[str]) -> Remembered:
     """Read a document, and see what is left of its words."""
     if not words:
         raise ValueError("the text has no words")
-    batch = encode_texts([words], codes)
+    batch = encode_texts([words], codes).to(model.output.weight.device)
     found = memory(model.forward_unit(), model.embed(batch))
     shares = dict(zip(codes.classes.words, model.probabilities(batch)[0].tolist(), strict=True))
     return Remembered(words, found, shares, model.unit.bidirectional)

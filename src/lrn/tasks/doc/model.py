@@ -84,7 +84,7 @@ class Classifier(nn.Module):
                 f"this run's unit is {type(unit).__name__}; the analysis is of LRN, gLRN and eLRN"
             )
         alone = type(unit)(unit.input_size, unit.hidden_size, activation=unit.activation)
-        alone.to(self.output.weight.dtype)
+        alone.to(self.output.weight)  # where the model is, in its precision
         alone.load_state_dict({name: unit.state_dict()[name] for name in alone.state_dict()})
         return alone
 

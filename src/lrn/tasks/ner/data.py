@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -179,5 +180,6 @@ def encode(
 
 
 def _packing(lengths: Sequence[int]) -> Packing:
-    """Equally long ones in the order in which torch's pack_padded_sequence would put them."""
-    return Packing.of(lengths, torch.tensor(lengths).sort(descending=True).indices.numpy())
+    """A packing with equally long ones in the order in which torch's pack_padded_sequence would put them."""
+    order = torch.from_numpy(np.array(lengths)).sort(descending=True).indices
+    return Packing.of(lengths, order.numpy())
