@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -141,3 +142,46 @@ def test_torchrun(two, text, tmp_path):
     words = ["lm", "--data", text, "--out", tmp_path / "run", *TINY, *LONG, *NO_DROPOUT, "--devices", 2]
     assert ended(start(*words, log=tmp_path / "said", program=program)) == 0, (tmp_path / "said").read_text()
     same(state(tmp_path / "run"), state(two[0]))
+
+
+def free_port():
+    with socket.socket() as there:
+        there.bind(("127.0.0.1", 0))
+        return there.getsockname()[1]
+
+
+def on_two_machines(tmp_path, *words):
+    """The same command on each, as two machines that share a disk would run it."""
+    port = free_port()
+    processes = []
+    for rank in (0, 1):
+        place = ["--nnodes", 2, "--node_rank", rank, "--nproc_per_node", 1]
+        place += ["--master_addr", "127.0.0.1", "--master_port", port]
+        program = [SCRIPT.with_name("torchrun"), *map(str, place), "-m", "lrn"]
+        processes.append(start(*words, log=tmp_path / f"said{rank}", program=program))
+    return processes
+
+
+def test_two_machines(two, text, tmp_path):
+    """Interrupted and resumed, bit for bit what two processes on one machine give; one alone speaks."""
+    run = tmp_path / "run"
+    words = ["lm", "--data", text, "--out", run, *TINY, *LONG, *NO_DROPOUT, "--nodes", 2]
+    processes = on_two_machines(tmp_path, *words)
+    wait_for(run, 20, processes[0])
+    os.killpg(processes[0].pid, signal.SIGINT)
+    for process in processes:
+        ended(process)
+    said = [(tmp_path / f"said{rank}").read_text() for rank in (0, 1)]
+    assert 20 <= state(run)["progress"]["step"] < state(two[0])["progress"]["step"], said
+    assert said[0].count(f"{run}: lrn, preset") == 1
+    assert f"{run}: lrn, preset" not in said[1]
+
+    for process in on_two_machines(tmp_path, "--resume", run):
+        assert ended(process) == 0, [(tmp_path / f"said{rank}").read_text() for rank in (0, 1)]
+    same(state(run), state(two[0]))
+    assert logged(run) == logged(two[0])
+
+
+def test_machines_need_torchrun(text, tmp_path):
+    done = lrn("train", "lm", "--data", text, "--out", tmp_path / "run", *TINY, "--nodes", 2)
+    assert (done.code, done.err) == (2, "lrn: --nodes 2: start the command on each machine with torchrun\n")
