@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from lrn import cli
 from lrn.tasks import load
 from lrn.training import device, fit
 from lrn.training.checkpoint import TrainingState
+from lrn.training.learner import Place, Step
 from lrn.training.loop import Loop
 from lrn.training.run import Run
 
@@ -42,6 +47,41 @@ def resumed(run: Run, kind: type[Loop] = Loop) -> Any:
     loop = loop_of(load(run.task).resume(run), kind)
     loop.restore(TrainingState.load(run.last, run.task))
     return loop
+
+
+# One step -----------------------------------------------------------------------------------------
+
+PLAIN = {"optimizer": "sgd", "schedule": "constant", "lr": 1.0}
+"""With these settings a step changes the weights by its gradients."""
+
+ALONE = Place()
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a process learns in a step."""
+
+    gradients: list[Tensor]
+    loss: float
+    tokens: int
+
+
+def learnt(learner: Any, *pieces: Any, place: Place = ALONE) -> Learnt:
+    """What one process learns in a step of these pieces; the weights are afterwards what they were."""
+    assert {name: getattr(learner.config, name) for name in PLAIN} == PLAIN
+    parameters = list(learner.model.parameters())
+    before = [parameter.detach().clone() for parameter in parameters]
+    learner.progress.tokens = 0
+    loop = loop_of(learner)
+    loop.place = place  # as if there were others
+    loss = loop.take(Step(0, 0, 1, list(pieces)))
+    changes = [old - new.detach() for old, new in zip(before, parameters, strict=True)]
+    with torch.no_grad():
+        torch._foreach_copy_(parameters, before)
+    return Learnt(changes, loss.item(), learner.progress.tokens)
+
+
+# Commands -----------------------------------------------------------------------------------------
 
 
 def lrn(*words: object) -> int:

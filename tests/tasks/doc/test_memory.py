@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from lrn import analysis, cli
-from lrn.tasks.doc import jobs
+from lrn.tasks.doc.data import encode_texts
+from lrn.tasks.doc.task import TASK
 from lrn.training.run import Run
 
 SMALL = "--documents 200 --word_width 8 --char_width 4 --hidden 8 --epochs 1 --threads 1".split()
@@ -24,12 +25,12 @@ def run(tmp_path_factory):
 
 
 def test_the_curves_are_those_of_the_unit(run):
-    found = jobs.remembered(run, "I found it rather dull. We sat down by the river.")
+    found = TASK.remembered(run, "I found it rather dull. We sat down by the river.")
     assert found.words[:5] == ["I", "found", "it", "rather", "dull"]
-    model, codes = jobs.load(run)
+    loaded = TASK.load(run)
     with torch.no_grad():
-        x = model.embed(jobs.encode_texts([found.words], codes))
-    torch.testing.assert_close(found.memory.curves, analysis.memory(model.unit, x).curves)
+        x = loaded.model.embed(encode_texts([found.words], loaded.kept.codes))
+    torch.testing.assert_close(found.memory.curves, analysis.memory(loaded.model.unit, x).curves)
     explained = found.memory.decomposition.explained()
     assert bool((explained > 0.999).all())  # the identity: the curves are all there is
     assert sum(found.probabilities.values()) == pytest.approx(1)
@@ -38,16 +39,16 @@ def test_the_curves_are_those_of_the_unit(run):
 
 def test_of_both_directions_the_forward_one_is_shown(tmp_path):
     run = train(tmp_path / "run", "--preset", "quick")
-    found = jobs.remembered(run, "I found it rather dull.")
+    found = TASK.remembered(run, "I found it rather dull.")
     assert found.both_directions
-    model, codes = jobs.load(run)
+    loaded = TASK.load(run)
     with torch.no_grad():
-        states, _ = model.unit(model.embed(jobs.encode_texts([found.words], codes)))
+        states, _ = loaded.model.unit(loaded.model.embed(encode_texts([found.words], loaded.kept.codes)))
     torch.testing.assert_close(found.memory.decomposition.gates.memory, states[:, :8])
 
 
 def test_an_example_is_classified_rightly(run):
-    found = jobs.remembered_example(run)
+    found = TASK.remembered_example(run)
     assert found is None or len(found.words) >= 12
 
 

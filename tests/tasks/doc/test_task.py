@@ -1,18 +1,39 @@
-"""One step of learning, however many processes share it; and measuring."""
+"""Learning, however many processes share it; and a run, from training to prediction, on tiny documents."""
 
-from types import SimpleNamespace
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from runs import Fault, flags, leftovers, logged, same, trained, without_times
+from runs import lrn as lrn_apart
+from safetensors.torch import load_file
+from tasks.doc.cases import TINY, given, learner, train_run, write_documents
+from tasks.trainings import learnt, loop_of, lrn, metrics
 
-from lrn.tasks.doc.config import DocConfig
-from lrn.tasks.doc.data import Codes, encode, frequent_words, read_cues
+from lrn.tasks.doc import generator, task
+from lrn.tasks.doc.config import DocConfig, EvaluateConfig
+from lrn.tasks.doc.data import encode, read_cues, split
 from lrn.tasks.doc.model import smoothed_loss
-from lrn.tasks.doc.task import DocTrainee, classify, measure
-from lrn.training.trainee import Step
+from lrn.tasks.doc.task import TASK, classify
+from lrn.training import checkpoint
+from lrn.training.learner import Place, Step
 
-SMALL = {"word_width": 8, "char_width": 4, "hidden": 6, "dropout": 0.0, "drop_words": 0.0, "longest": 30}
+NUMBERS = {"the": [1, 2, 3, 4], ".": [0, 0.5, 0, 1], "splendid": [1, 0, 0, 0], "unneeded": [9, 9, 9, 9]}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def room(tmp_path_factory):
+    """Where the processes' output goes, and what is kept of documents."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LRN_TEST_ROOM", str(tmp_path_factory.mktemp("room")))
+        patch.setenv("LRN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -20,36 +41,49 @@ def cues():
     return read_cues(100)
 
 
-def trainee(cues, **settings):
-    """In float64."""
-    config = DocConfig(**SMALL | {"documents": 100} | settings)
-    return DocTrainee(config, cues, Codes.of(cues, frequent_words(cues, 1)), None).double()
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Not to be changed: copy it."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    assert train_run(out) == 0
+    return out
 
 
-def learnt(student, work, *, epoch=0, rank=0, world=1):
-    """The gradients with which a process takes a step, the learning rate, loss and tokens."""
-    seen = {}
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vectors") / "vectors.txt"
+    path.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in NUMBERS.items()))
+    return path
 
-    def take_step(optimizer, rate):
-        seen["gradients"] = [parameter.grad.clone() for parameter in student.model.parameters()]
-        seen["rate"] = rate
-        student.zero_grad()
 
-    student._trainer = SimpleNamespace(world_size=world, global_rank=rank)
-    student.optimizers, student.manual_backward = lambda: None, lambda loss: loss.backward()
-    student.take_step = take_step
-    loss, tokens = student.learn(Step(epoch, 0, 1, work))
-    return SimpleNamespace(loss=loss, tokens=tokens, **seen)
+@pytest.fixture(scope="module")
+def with_vectors(vectors, tmp_path_factory):
+    """Another, whose vectors are given."""
+    out = tmp_path_factory.mktemp("runs") / "with_vectors"
+    assert train_run(out, "--vectors", vectors) == 0
+    return out
+
+
+def content(path):
+    return json.loads(path.read_text())
+
+
+def saved(run, name="last"):
+    """A saved state, but for times."""
+    return without_times(checkpoint.load(run / f"{name}.ckpt", "doc"))
+
+
+# Steps --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.1])
 def test_the_gradient_of_a_step(l2, cues):
     """Of the smoothed loss and half the squared norm of all weights, biases too."""
-    student = trainee(cues, l2=l2, smoothing=0.1)
-    work = np.array([3, 1, 7])
-    found = learnt(student, work)
-    documents = [cues.train.document(number, 30) for number in work]
-    batch = encode(documents, student.table, cues.train.labels[work])
+    student = learner(cues, l2=l2, smoothing=0.1)
+    piece = np.array([3, 1, 7])
+    found = learnt(student, piece)
+    documents = [cues.train.document(number, 30) for number in piece]
+    batch = encode(documents, student.table, cues.train.labels[piece])
     loss = smoothed_loss(student.model(batch), batch.labels, 0.1)
     norm = sum(parameter.square().sum() for parameter in student.model.parameters())
     expected = torch.autograd.grad(loss + l2 / 2 * norm, list(student.model.parameters()))
@@ -63,51 +97,398 @@ def test_the_gradient_of_a_step(l2, cues):
 @pytest.mark.parametrize("count", [6, 5, 1])
 def test_processes_average_to_the_gradient_of_one(world, count, cues):
     """However the documents divide, even if there are fewer than processes."""
-    student = trainee(cues, l2=0.01)
-    work = np.arange(10, 10 + count)
-    whole = learnt(student, work)
-    shares = [learnt(student, work, rank=rank, world=world).gradients for rank in range(world)]
-    for expected, *parts in zip(whole.gradients, *shares, strict=True):
-        torch.testing.assert_close(sum(parts) / world, expected, rtol=0, atol=1e-12)
+    student, piece = learner(cues, l2=0.01), np.arange(10, 10 + count)
+    expected = learnt(student, piece)
+    parts = [learnt(student, piece, place=Place(rank, world)) for rank in range(world)]
+    for whole, *shares in zip(expected.gradients, *(part.gradients for part in parts), strict=True):
+        torch.testing.assert_close(sum(shares) / world, whole, rtol=0, atol=1e-12)
+    assert sum(part.loss for part in parts) / world == pytest.approx(expected.loss, abs=1e-12)
+    assert {part.tokens for part in parts} == {expected.tokens}
 
 
 def test_the_learning_rate_decays_every_epoch(cues):
-    student = trainee(cues, lr=0.01, decay=0.5)
-    rates = [learnt(student, np.array([0]), epoch=epoch).rate for epoch in (0, 1, 3)]
+    """By the schedule that is the classifier's own unless another is asked for."""
+    loop = loop_of(learner(cues, lr=0.01, decay=0.5, schedule=DocConfig.schedule))
+    rates = []
+    for epoch in (0, 1, 3):
+        loop.take(Step(epoch, 0, 1, [np.array([0])]))
+        rates.append(loop.optimizer.param_groups[0]["lr"])
     assert rates == pytest.approx([0.01, 0.005, 0.00125])
 
 
 def test_the_plan_has_no_validation_in_it(cues):
-    student = trainee(cues, batch_size=16)
-    planned = sorted(int(number) for work in student.plan(0) for number in work)
-    assert planned == student.train_numbers.tolist()
-    assert not set(planned) & set(student.valid_numbers.tolist())
+    student = learner(cues, batch_size=16)
+    planned = sorted(int(number) for piece in student.plan(0) for number in piece)
+    train, valid = split(cues, student.config.seed)
+    assert planned == train.tolist()
+    assert not set(planned) & set(valid.tolist())
+
+
+# Scoring ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
-def test_classify_in_the_order_given(size, cues):
-    student = trainee(cues).float()
-    numbers = np.array([5, 90, 2, 2, 40, 77, 13])
-    student.model.train()
+def test_classify_in_the_order_given(size, cues, monkeypatch):
+    monkeypatch.setattr(task, "DOCUMENTS", size)
+    student = learner(cues, longest_test=50)
+    model, numbers = student.model.float().eval(), np.array([5, 90, 2, 2, 40, 77, 13])
     told = []
-    with torch.no_grad():
-        found = classify(student.model, cues.train, numbers, student.table, 50, told.append, size)
-        assert student.model.training
-        for row, number in enumerate(numbers):
-            batch = encode([cues.train.document(number, 50)], student.table)
-            expected = student.model.eval().probabilities(batch)[0]
-            torch.testing.assert_close(found[row], expected, rtol=0, atol=1e-6)
+    found = classify(student.loaded, cues, "train", numbers, told.append)
+    for row, number in enumerate(numbers):
+        batch = encode([cues.train.document(number, 50)], student.table)
+        torch.testing.assert_close(found[row], model.probabilities(batch)[0], rtol=0, atol=1e-6)
     assert told[-1] == 1
     assert told == sorted(told)
 
 
-def test_measure(cues):
-    student = trainee(cues).float()
-    numbers = np.arange(0, 100, 3)
-    found = measure(student, cues.train, numbers)
-    shares = classify(student.model, cues.train, numbers, student.table, 400)
-    labels = cues.train.labels[numbers]
+@pytest.mark.parametrize("part", ["train", "valid", "test"])
+def test_score(part, cues):
+    student = learner(cues)
+    student.model.float()
+    found = TASK.score(student.loaded, cues, EvaluateConfig(part=part))
+    assert student.model.training  # as it was
+    train, valid = split(cues, student.config.seed)
+    numbers = {"train": train, "valid": valid, "test": np.arange(200)}[part]
+    shares = classify(student.loaded, cues, part, numbers, lambda share: None)
+    labels = (cues.test if part == "test" else cues.train).labels[numbers]
     right = shares.numpy()[np.arange(len(numbers)), labels]
-    assert found["error"] == pytest.approx(100 * np.mean(right < 0.5))
-    assert found["loss"] == pytest.approx(-np.log(right).mean(), abs=1e-6)
-    assert 0 < found["error"] < 100
+    assert found.counts == {"documents": len(numbers)}
+    assert found.figures["error"] == pytest.approx(100 * np.mean(right < 0.5))
+    assert found.figures["loss"] == pytest.approx(-np.log(right).mean(), abs=1e-6)
+    assert 0 < found.figures["error"] < 100
+
+
+# Runs ---------------------------------------------------------------------------------------------
+
+
+def test_the_run_folder(run):
+    wanted = {"unit", "test_error", "test_loss", "valid_error", "parameters", "seconds_per_epoch", "steps"}
+    assert wanted <= set(metrics(run))
+    assert metrics(run)["steps"] == 12
+    about = content(run / "about.json")
+    assert about["data"] == read_cues(100).about
+    assert "vectors" not in about
+    assert not (run / "vectors.npy").exists()
+    assert content(run / "classes.json")["words"] == ["negative", "positive"]
+    assert [row["valid_error"] for row in logged(run) if row["valid_error"]]
+
+
+def test_bf16(run, tmp_path):
+    assert train_run(tmp_path / "run", "--precision", "bf16", "--smoothing", "0.1") == 0
+    assert {weight.dtype for weight in saved(tmp_path / "run")["model"].values()} == {torch.float32}
+    assert metrics(tmp_path / "run")["test_loss"] == pytest.approx(metrics(run)["test_loss"], abs=0.1)
+
+
+def test_evaluate(run, capsys):
+    found = {}
+    for part, count in (("train", 90), ("valid", 10), ("test", 200)):
+        assert lrn("evaluate", run, "--part", part) == 0
+        found[part] = json.loads(capsys.readouterr().out)
+        assert (found[part]["part"], found[part]["documents"]) == (part, count)
+    for name in ("error", "loss"):
+        assert found["test"][name] == metrics(run)[f"test_{name}"]
+        assert found["valid"][name] == metrics(run)[f"valid_{name}"]
+
+
+def test_evaluate_the_last_weights(run, tmp_path, capsys):
+    copy = shutil.copytree(run, tmp_path / "run")
+    state = checkpoint.load(copy / "last.ckpt", "doc")
+    state["model"]["output.weight"].zero_()
+    state["model"]["output.bias"].copy_(torch.tensor([0.0, 1.0]))
+    checkpoint.save(copy / "last.ckpt", "doc", state)
+    assert lrn("evaluate", copy, "--last") == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["error"] == 50  # all of them positive
+    shares = torch.tensor([0.0, 1.0]).log_softmax(0)
+    assert figures["loss"] == pytest.approx(-shares.mean().item(), abs=1e-4)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_predict(run, form, capsys, monkeypatch):
+    """Blank lines give blank results: what comes out can be laid beside what went in."""
+    given(monkeypatch, "i found it splendid.\n\n \t\nGanz Unbekanntes, 東京\n".encode())
+    assert lrn("predict", run, "--format", form) == 0
+    said = capsys.readouterr().out
+    lines = said.splitlines()
+    assert len(lines) == said.count("\n") == 4
+    if form == "json":
+        first, *blank, last = map(json.loads, lines)
+        assert blank == [{"label": None, "probabilities": {}}] * 2
+        for result in (first, last):
+            assert list(result["probabilities"]) == ["negative", "positive"]
+            assert sum(result["probabilities"].values()) == pytest.approx(1)
+            assert result["label"] == max(result["probabilities"], key=result["probabilities"].get)
+    else:
+        assert lines[1] == lines[2] == ""
+        label, _, shares = lines[0].partition("\t")
+        name, share, other, rest = shares.split()
+        assert (name, other) == ("negative", "positive")
+        assert float(share) + float(rest) == pytest.approx(1, abs=2e-4)
+        assert label == (name if float(share) > float(rest) else other)
+
+
+def test_predict_is_what_evaluate_counts(run, tmp_path, capsys):
+    """The generated test documents as text, in two files."""
+    documents = list(generator.documents(200, part="test"))
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path, some in zip(paths, (documents[:150], documents[150:]), strict=True):
+        path.write_text("".join(" ".join(document.words) + "\n" for document in some))
+    assert lrn("predict", run, "--files", *paths, "--format", "json") == 0
+    labels = [json.loads(line)["label"] for line in capsys.readouterr().out.splitlines()]
+    wrong = [
+        label != generator.CLASSES[document.label] for label, document in zip(labels, documents, strict=True)
+    ]
+    assert 100 * np.mean(wrong) == pytest.approx(metrics(run)["test_error"], abs=0.01)
+
+
+def test_documents_are_cut_for_prediction(run, capsys, monkeypatch):
+    """To longest_test words, here 80."""
+    given(monkeypatch, b"\n".join(b"the " * 80 + end for end in (b"", b"splendid " * 9)) + b"\n")
+    assert lrn("predict", run, "--format", "json") == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+
+
+def test_input_that_is_no_text(run, capsys, monkeypatch):
+    given(monkeypatch, b"good\nbad \xff\n")
+    assert lrn("predict", run) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("lrn: standard input, line 2: not UTF-8 text")
+    assert said.count("\n") == 1
+
+
+def test_export_and_import(run, tmp_path, capsys):
+    copy, file = shutil.copytree(run, tmp_path / "run"), tmp_path / "weights.safetensors"
+    assert lrn("export", run, file) == 0
+    same(dict(sorted(load_file(file).items())), dict(sorted(saved(run, "best")["model"].items())))
+    (copy / "best.ckpt").unlink()
+    assert lrn("import", copy, file) == 0
+    capsys.readouterr()
+    results = []
+    for folder in (run, copy):
+        assert lrn("evaluate", folder, "--part", "valid") == 0
+        results.append(capsys.readouterr().out)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    "name", ["words.json", "characters.json", "classes.json", "best.ckpt", "config.json"]
+)
+def test_a_run_that_lacks_a_file(run, name, tmp_path, capsys, monkeypatch):
+    copy = shutil.copytree(run, tmp_path / "run")
+    (copy / name).unlink()
+    given(monkeypatch, b"good\n")
+    for words in (("evaluate", copy), ("predict", copy)):
+        assert lrn(*words) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"lrn: {copy} ")
+        assert name in said
+        assert said.count("\n") == 1
+
+
+# Vectors that are given ---------------------------------------------------------------------------
+
+
+def test_given_vectors_stay_as_they_are(with_vectors):
+    kept = np.load(with_vectors / "vectors.npy")
+    words = content(with_vectors / "words.json")["words"]
+    assert words == ["<pad>", "<unk>", "<eos>", "the", ".", "splendid"]
+    assert kept.tolist() == [NUMBERS[word] for word in words[3:]]
+    for name in ("best", "last"):
+        weights = saved(with_vectors, name)["model"]
+        assert {key for key in weights if key.startswith("words")} == {"words.learnt"}
+        assert weights["words.learnt"].shape == (3, 4)  # the file's width, not the settings'
+    assert len(saved(with_vectors)["average"]) == 0
+
+
+def test_coverage(with_vectors, vectors, tmp_path):
+    about = content(with_vectors / "about.json")["vectors"]
+    assert (about["file"], about["words"], about["width"]) == ("vectors.txt", 3, 4)
+    for part, count in (("train", 100), ("test", 200)):
+        tokens = [word for d in generator.documents(count, part=part) for word in d.words]
+        share = sum(word in NUMBERS for word in tokens) / len(tokens)
+        assert about["coverage"][part] == pytest.approx(share, abs=1e-4)
+    said = trained("doc", "--out", tmp_path / "run", *TINY, "--vectors", vectors, "--max_steps", 1).err
+    assert f"; vectors for {about['coverage']['train']:.1%} of the words" in said
+
+
+def test_vectors_that_have_moved(with_vectors, vectors, tmp_path, capsys):
+    """A run needs only its own folder."""
+    copy = shutil.copytree(with_vectors, tmp_path / "run")
+    config = content(copy / "config.json")
+    (copy / "config.json").write_text(json.dumps(config | {"vectors": str(tmp_path / "gone")}))
+    assert lrn("evaluate", copy) == 0
+    assert json.loads(capsys.readouterr().out)["error"] == metrics(with_vectors)["test_error"]
+
+
+DAMAGE = {
+    "missing": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "half its header": lambda path: path.write_bytes(path.read_bytes()[:40]),
+    "one byte less": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "a text": lambda path: path.write_text("the 1 2 3 4\n"),
+    "a row less": lambda path: np.save(path, np.load(path)[:-1]),
+    "other numbers": lambda path: np.save(path, np.load(path).astype(np.float64)),
+    "one dimension": lambda path: np.save(path, np.load(path).ravel()),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_vectors_that_are_damaged(damage, with_vectors, tmp_path, capsys, monkeypatch):
+    copy, file = shutil.copytree(with_vectors, tmp_path / "run"), tmp_path / "weights"
+    assert lrn("export", copy, file) == 0
+    (copy / "metrics.json").unlink()  # so that there is something left to do
+    damage(copy / "vectors.npy")
+    given(monkeypatch, b"splendid\n")
+    for words in (
+        ("evaluate", copy),
+        ("predict", copy),
+        ("train", "--resume", copy),
+        ("import", copy, file, "--overwrite"),
+    ):
+        capsys.readouterr()
+        assert lrn(*words) == 2, words
+        said = capsys.readouterr().err
+        assert said.startswith(f"lrn: {copy}")
+        assert "vectors.npy" in said
+        assert said.count("\n") == 1
+
+
+def test_vectors_for_no_word(tmp_path, capsys):
+    (tmp_path / "vectors.txt").write_text("unneeded 1 2\n")
+    for name in ("vectors.txt", "absent.txt"):
+        assert train_run(tmp_path / "out", "--vectors", tmp_path / name) == 2
+        assert name in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+# Interrupted, and gone on with --------------------------------------------------------------------
+
+LEARNING = {
+    "dropout": flags(dropout=0.3, drop_words=0.2),
+    "ema": flags(unit="lstm", ema=0.9, smoothing=0.1),
+    "ema-last-state": flags(unit="sru", ema=0.9, pooling="last", drop_words=0.2),
+}
+
+
+@pytest.mark.parametrize("learning", LEARNING)
+def test_resumed_bit_for_bit(learning, vectors, tmp_path):
+    """By a signal in the middle of an epoch, killed with a file half written, killed in a step."""
+    command = ["doc", *TINY, *LEARNING[learning], "--vectors", vectors]
+    trained(*command, "--out", tmp_path / "whole")
+    run = tmp_path / "run"
+    words = ["train", *command, "--out", run]
+    for fault, code in ((Fault("int", 4), 130), (Fault("kill", 5), -9), (Fault("die", 2), -9)):
+        done = lrn_apart(*words, fault=fault)
+        assert done.code == code, done.err
+        assert "Traceback" not in done.err
+        assert 0 < saved(run)["progress"]["step"] < 12
+        words = ["train", "--resume", run]
+    trained(*words[1:])
+    for name in ("last", "best"):
+        same(saved(run, name), saved(tmp_path / "whole", name), name)
+    assert bool(saved(run)["average"]) == ("ema" in learning)
+    assert logged(run) == logged(tmp_path / "whole")
+    ours, theirs = (without_times(metrics(tmp_path / name)) for name in ("run", "whole"))
+    assert ours == theirs
+    assert not [*leftovers(run)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_documents(tmp_path_factory.mktemp("csv"))
+
+
+@pytest.fixture(scope="module")
+def stopped(folder, tmp_path_factory):
+    """A run that can be resumed. Not to be changed: copy it."""
+    run = tmp_path_factory.mktemp("stopped") / "run"
+    done = lrn_apart("train", "doc", "--data", folder, "--out", run, *TINY, fault=Fault("int", 8))
+    assert done.code == 130, done.err
+    return run
+
+
+def changed(folder, tmp_path):
+    """The same documents with a word more."""
+    other = shutil.copytree(folder, tmp_path / "changed")
+    path = other / "train.csv"
+    path.write_text(path.read_text().replace("splendid", "quite splendid", 1))
+    return other
+
+
+def test_resumed_with_changed_data(stopped, folder, tmp_path, capsys):
+    run = shutil.copytree(stopped, tmp_path / "run")
+    before = (run / "last.ckpt").read_bytes()
+    for data in (changed(folder, tmp_path), "builtin:cues"):
+        assert lrn("train", "--resume", run, "--data", data) == 2
+        assert f"the data is not what {run} was trained on so far" in capsys.readouterr().err
+    assert (run / "last.ckpt").read_bytes() == before
+
+
+def test_data_that_has_moved(stopped, folder, tmp_path, capsys):
+    run = shutil.copytree(stopped, tmp_path / "run")
+    config = content(run / "config.json")
+    (run / "config.json").write_text(json.dumps(config | {"data": str(tmp_path / "gone")}))
+    for words in (("train", "--resume", run), ("evaluate", run)):
+        assert lrn(*words) == 2
+        assert f"the data of {run} is no longer at {tmp_path / 'gone'}" in capsys.readouterr().err
+        assert lrn(*words, "--data", folder) == 0
+        capsys.readouterr()
+    assert metrics(run)["steps"] == 12
+
+
+def test_evaluated_on_other_data(run, stopped, folder, capsys):
+    """The labels must be the same; the documents need not."""
+    assert lrn("evaluate", run, "--data", folder) == 2
+    assert "the data has the classes against, for;" in capsys.readouterr().err
+    assert lrn("evaluate", run, "--data", "builtin:ceus") == 2
+    assert "did you mean 'builtin:cues'?" in capsys.readouterr().err
+
+
+# Wrong settings -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--documents", "5"], "documents must be at least 100, got 5"),
+        (["--decay", "0"], "decay must be above 0 and at most 1, got 0"),
+        (["--decay", "1.5"], "decay must be above 0 and at most 1, got 1.5"),
+        (
+            ["--pooling", "atention"],
+            "unknown pooling 'atention'; allowed: attention, last; did you mean 'attention'?",
+        ),
+        (["--activation", "identiy"], "did you mean 'identity'?"),
+        (["--unit", "lrm"], "did you mean 'lrn'?"),
+        (["--smoothing", "1"], "smoothing must be a probability from 0 to below 1, got 1"),
+        (["--drop_words", "-0.1"], "drop_words must be a probability"),
+        (["--l2", "-1"], "l2 must be at least 0, got -1"),
+        (["--hidden", "0"], "hidden must be at least 1, got 0"),
+        (["--data", "builtin:docstring"], "did you mean 'builtin:docstrings'?"),
+        (["--data", "/absent"], "there is no folder /absent"),
+    ],
+)
+def test_wrong_settings(words, says, tmp_path, capsys):
+    assert train_run(tmp_path / "out", *words) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+# Several processes --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_two_processes_learn_the_same_as_one(run, tmp_path):
+    """Batches of 89 documents and of one, which leaves nothing for the second process."""
+    words = ["doc", *TINY, *flags(dropout=0, drop_words=0, smoothing=0.1, batch_size=89, epochs=3)]
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    command = [Path(sys.executable).with_name("lrn"), "train", *words, "--out", tmp_path / "two", "--devices"]
+    done = subprocess.run([*map(str, command), "2"], env=environment, capture_output=True, timeout=90)
+    assert done.returncode == 0, done.stderr.decode()
+    trained(*words, "--out", tmp_path / "one")
+    assert saved(tmp_path / "two")["progress"]["step"] == 6
+    ours, theirs = (saved(tmp_path / name)["model"] for name in ("two", "one"))
+    for name, weight in ours.items():
+        torch.testing.assert_close(weight, theirs[name], rtol=0, atol=1e-5)
