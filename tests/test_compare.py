@@ -7,6 +7,7 @@ from report.cases import results
 
 from lrn import cli, compare
 from lrn.report.results import Comparison, Timing
+from lrn.tasks import load
 
 TINY = (
     "--embedding 8 --hidden 12 --last 8 --layers 2 --batch_size 4 --bptt 10 --delta 4 --epochs 2 --threads 1"
@@ -148,7 +149,7 @@ def test_classifiers_come_with_a_picture_of_their_memory(tmp_path, monkeypatch):
     ],
 )
 def test_the_task_knows_what_the_paper_prints(task, preset, data, expected):
-    assert compare._task(task).printed({"preset": preset}, data).get("lrn") == expected
+    assert load(task).printed({"preset": preset}, data).get("lrn") == expected
 
 
 def finished(folder, metrics='{"parameters": 7, "test_f1": 80.5}', log="epoch,valid_f1\n1,70.5\n1,\n2,80\n"):
@@ -165,7 +166,7 @@ def test_a_unit_is_what_its_runs_came_to(tmp_path):
         finished(tmp_path / "2", '{"parameters": 7}'),
         finished(tmp_path / "3", '{"parameters": 7, "test_f1": 90}'),
     ]
-    found = compare._unit(compare._task("ner"), folders, timed(["lrn"])["lrn"])
+    found = compare._unit(load("ner"), folders, timed(["lrn"])["lrn"])
     assert (found.parameters, found.scores) == (7, (80.5, 90))
     assert found.curves == (((1, 70.5), (2, 80.0)),) * 3
 
@@ -182,7 +183,7 @@ def test_a_unit_is_what_its_runs_came_to(tmp_path):
 def test_damaged_runs(damage, said, tmp_path):
     folder = finished(tmp_path / "lrn-1", **damage)
     with pytest.raises(ValueError, match=rf"^{tmp_path}.*{said}"):
-        compare._unit(compare._task("ner"), [folder], timed(["lrn"])["lrn"])
+        compare._unit(load("ner"), [folder], timed(["lrn"])["lrn"])
 
 
 def test_times_are_measured_once(tmp_path):

@@ -31,6 +31,7 @@ from runs import write_text
 from lrn import bench, cli, commands, compare, doctor
 from lrn.names import TASKS
 from lrn.tasks.ner import generator
+from lrn.training.run import FORMAT
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(page.relative_to(ROOT).as_posix() for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -263,7 +264,8 @@ class Reader:
         folder = f"runs/{task}-of-mine" if name == "RUN" else name
         if self.dry:
             (self.folder / folder).mkdir(parents=True, exist_ok=True)
-            (self.folder / folder / "config.json").write_text(json.dumps({"task": task}))
+            settings = {"task": task, "format": FORMAT}
+            (self.folder / folder / "config.json").write_text(json.dumps(settings))
             (self.folder / folder / "best.ckpt").touch()
         else:
             self.type(["lrn", "train", task, "--data", "DIR", "--out", folder])

@@ -1,4 +1,4 @@
-"""A training step of every task on a device that is not there: nothing is mixed with the host, nothing read back.
+"""A training step of every task on a device that is not there: nothing is mixed, nothing is read back.
 
 The device has shapes and places but no numbers (see ``elsewhere``), so that this runs without a GPU.
 """
@@ -146,5 +146,5 @@ def test_a_mixture_would_be_noticed(name, monkeypatch):
         return found._replace(objective=found.objective + torch.ones(1))
 
     monkeypatch.setattr(learner, "loss", careless)
-    with pytest.raises(RuntimeError, match="(?i)device"):
+    with pytest.raises(RuntimeError, match=r"(?i)device"):
         take_steps(name, "lrn")
