@@ -9,10 +9,11 @@ FORBIDDEN = -1e6  # the score of what must not be: finite, so that no gradient i
 
 
 class CRF(nn.Module):
-    """Scores of tag sequences: ``start[y_1] + Σ emission_t[y_t] + Σ transition[y_t, y_{t+1}] + end[y_T]``.
+    """A linear-chain CRF: how likely each sequence of tags is, given scores of each word's tags.
 
+    The score of tags y is ``start[y_1] + Σ emission_t[y_t] + Σ transition[y_t, y_{t+1}] + end[y_T]``.
     Everything is batched: emissions ``[B, T, tags]``, tags ``[B, T]``, mask ``[B, T]`` (True where a word is;
-    each row's words come first, and there is at least one).
+    a sentence's words come first, and there is at least one).
 
     Args:
         tags: number of tags.
@@ -47,21 +48,22 @@ class CRF(nn.Module):
         self.register_buffer("barred", barred, persistent=False)
 
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Start, transition and end scores, with what is forbidden far below all else."""
+        """Return start, transition and end scores, with what is forbidden far below all else."""
         barred = self.barred.to(self.transition.dtype)
         return self.start + barred[-1, :-1], self.transition + barred[:-1, :-1], self.end + barred[:-1, -1]
 
     def log_likelihood(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
-        """``log P(tags | emissions)`` of each sentence, ``[B]``."""
+        """Return ``log P(tags | emissions)`` of each sentence, ``[B]``."""
         self._check(emissions, mask, tags)
         return self._score(emissions, tags, mask) - self.log_partition(emissions, mask)
 
     def _score(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
+        """Return the score of each sentence's tags, ``[B]``."""
         start, transition, end = self._scores()
         tags = tags.masked_fill(~mask, 0)
-        chosen = emissions.gather(2, tags.unsqueeze(2)).squeeze(2)
-        steps = transition[tags[:, :-1], tags[:, 1:]]
-        last = tags.gather(1, (mask.sum(1, keepdim=True) - 1)).squeeze(1)
+        chosen = emissions.gather(2, tags.unsqueeze(2)).squeeze(2)  # [B, T]
+        steps = transition[tags[:, :-1], tags[:, 1:]]  # [B, T - 1]
+        last = tags.gather(1, (mask.sum(1, keepdim=True) - 1)).squeeze(1)  # [B]
         return (
             start[tags[:, 0]]
             + chosen.masked_fill(~mask, 0).sum(1)
@@ -70,57 +72,62 @@ class CRF(nn.Module):
         )
 
     def log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """Log of the sum of ``exp(score)`` over all tag sequences, ``[B]``."""
-        forward = self._forward(emissions, mask)[-1]
+        """Return the logarithm of the sum of ``exp(score)`` over all tag sequences, ``[B]``."""
+        forward = self._forward(emissions, mask)[-1]  # [B, tags]
         return torch.logsumexp(forward + self._scores()[2], 1)
 
     def _forward(self, emissions: Tensor, mask: Tensor) -> list[Tensor]:
-        """For each step ``[B, tags]``: log of the sum over all beginnings that end in a tag there."""
+        """Return, step by step, the log of the sum over all beginnings that end in a tag, ``[B, tags]``."""
         start, transition, _ = self._scores()
-        now = start + emissions[:, 0]
+        now = start + emissions[:, 0]  # [B, tags]
         sums = [now]
         for t in range(1, emissions.shape[1]):
-            then = torch.logsumexp(now.unsqueeze(2) + transition, 1) + emissions[:, t]
+            paths = now.unsqueeze(2) + transition  # [B, from, to]
+            then = torch.logsumexp(paths, 1) + emissions[:, t]  # [B, tags]
             now = torch.where(mask[:, t].unsqueeze(1), then, now)
             sums.append(now)
         return sums
 
     def _backward(self, emissions: Tensor, mask: Tensor) -> list[Tensor]:
-        """The same from the other end, without the step's own emission."""
+        """Return, step by step, the log of the sum over all ends that follow a tag, ``[B, tags]``.
+
+        A step's own emission is not in it.
+        """
         _, transition, end = self._scores()
-        now = end.expand(emissions.shape[0], -1)
+        now = end.expand(emissions.shape[0], -1)  # [B, tags]
         sums = [now]
         for t in range(emissions.shape[1] - 1, 0, -1):
-            before = torch.logsumexp(transition + (now + emissions[:, t]).unsqueeze(1), 2)
+            paths = transition + (now + emissions[:, t]).unsqueeze(1)  # [B, from, to]
+            before = torch.logsumexp(paths, 2)  # [B, tags]
             now = torch.where(mask[:, t].unsqueeze(1), before, now)
             sums.append(now)
         return sums[::-1]
 
     def marginals(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """``P(y_t = tag | emissions)``, ``[B, T, tags]``; zeros beyond a sentence's end."""
+        """Return ``P(y_t = tag | emissions)``, ``[B, T, tags]``, with zeros beyond a sentence's end."""
         self._check(emissions, mask)
         forward, backward = self._forward(emissions, mask), self._backward(emissions, mask)
-        both = torch.stack(forward, 1) + torch.stack(backward, 1)
+        both = torch.stack(forward, 1) + torch.stack(backward, 1)  # [B, T, tags]
         return torch.softmax(both, 2).masked_fill(~mask.unsqueeze(2), 0)
 
     def decode(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """The best tag sequence of each sentence (Viterbi), ``[B, T]``; 0 beyond its end."""
+        """Find the best tag sequence of each sentence (Viterbi), ``[B, T]``, with 0 beyond its end."""
         self._check(emissions, mask)
         start, transition, end = self._scores()
-        now = start + emissions[:, 0]
+        now = start + emissions[:, 0]  # [B, tags]
+        stay = torch.arange(self.tags, device=emissions.device).expand_as(now)
         pointers = []
         for t in range(1, emissions.shape[1]):
-            best, pointer = (now.unsqueeze(2) + transition).max(1)
+            best, pointer = (now.unsqueeze(2) + transition).max(1)  # [B, from, to] -> [B, to]
             real = mask[:, t].unsqueeze(1)
             now = torch.where(real, best + emissions[:, t], now)
-            stay = torch.arange(self.tags, device=emissions.device).expand_as(pointer)
             pointers.append(torch.where(real, pointer, stay))
-        tag = (now + end).argmax(1)
+        tag = (now + end).argmax(1)  # [B]
         tags = [tag]
         for pointer in reversed(pointers):
-            tag = pointer.gather(1, tag.unsqueeze(1)).squeeze(1)
+            tag = pointer.gather(1, tag.unsqueeze(1)).squeeze(1)  # [B]
             tags.append(tag)
-        return torch.stack(tags[::-1], 1).masked_fill(~mask, 0)
+        return torch.stack(tags[::-1], 1).masked_fill(~mask, 0)  # [B, T]
 
     def _check(self, emissions: Tensor, mask: Tensor, tags: Tensor | None = None) -> None:
         if emissions.dim() != 3 or emissions.shape[2] != self.tags or emissions.shape[1] < 1:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 
 def check_probability(name: str, value: float) -> float:
+    """Return ``value`` as a float if it is a probability below 1, else raise a ``ValueError``."""
     if isinstance(value, bool) or not 0 <= value < 1:
         raise ValueError(f"{name} must be a probability from 0 to below 1, got {value!r}")
     return float(value)
@@ -36,7 +37,7 @@ class LockedDropout(nn.Module):
 
 
 class RowDropout(nn.Module):
-    """An embedding lookup in which whole rows, that is words, are dropped: all occurrences together.
+    """A look-up of word vectors in which whole words are dropped: all occurrences of a word together.
 
     >>> import torch
     >>> words, table = torch.tensor([[0, 1], [1, 0]]), torch.ones(2, 4)
@@ -61,7 +62,7 @@ class RowDropout(nn.Module):
 
 
 class WordDropout(nn.Module):
-    """Takes some tokens' words for another one in training: the unknown word, or none at all.
+    """Replaces some tokens' words by another one in training: by the unknown word, or by padding.
 
     Padding, number 0, stays what it is.
 

@@ -9,7 +9,7 @@ from lrn.nn.dropout import check_probability
 
 
 class AttentivePooling(nn.Module):
-    """The states of a sequence, weighted by how well each answers a summary of the whole.
+    """A weighted mean of the states of a sequence: each counts by how well it answers a summary of the whole.
 
     ``m_t = tanh(A u_t + B s)``, ``α = softmax(w·m)``, result ``Σ α_t u_t``; in training u_t and s are dropped
     out, s anew at every step.
@@ -33,7 +33,7 @@ class AttentivePooling(nn.Module):
         self.score = nn.Linear(hidden, 1, bias=False)
 
     def forward(self, states: Tensor, summary: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """The pooled states ``[B, W]`` and their weights ``[B, T]``.
+        """Pool the states of each sequence; returns the means ``[B, W]`` and the weights ``[B, T]``.
 
         Args:
             states: ``[B, T, W]``.
@@ -41,9 +41,10 @@ class AttentivePooling(nn.Module):
             mask: ``[B, T]``, True where a state is.
         """
         states = self.dropout(states)
-        summary = summary.unsqueeze(1)
+        summary = summary.unsqueeze(1)  # [B, 1, W]
         if self.training and self.dropout.p:
-            summary = self.dropout(summary.expand(states.shape))
-        scores = self.score(torch.tanh(self.state(states) + self.summary(summary))).squeeze(-1)
+            summary = self.dropout(summary.expand(states.shape))  # [B, T, W]
+        hidden = torch.tanh(self.state(states) + self.summary(summary))  # [B, T, hidden]
+        scores = self.score(hidden).squeeze(-1)  # [B, T]
         weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
-        return (weights.unsqueeze(1) @ states).squeeze(1), weights
+        return (weights.unsqueeze(1) @ states).squeeze(1), weights  # [B, W]

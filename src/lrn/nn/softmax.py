@@ -21,7 +21,9 @@ CHUNK = 1 << 22  # logits at a time
 
 
 class MixtureOfSoftmaxes(nn.Module):
-    """From the last layer's output ``[..., hidden]`` to words; the decoder's matrix is the caller's (tied).
+    """A mixture of softmaxes over all words, given the last layer's output ``[T, B, hidden]``.
+
+    The matrix of the decoder belongs to the caller, who may tie it to the word vectors.
 
     Args:
         hidden: width of the input.
@@ -48,32 +50,36 @@ class MixtureOfSoftmaxes(nn.Module):
         self.dropout = LockedDropout(dropout)
 
     def _experts(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Latent vectors ``[N, K, e]`` and log prior ``[N, K]`` of ``x [T, B, hidden]``."""
-        latent = self.dropout(torch.tanh(self.latent(x))).view(-1, self.experts, self.embedding)
+        """Return latent vectors ``[N, K, e]`` and log priors ``[N, K]`` of the N = T * B positions."""
+        latent = self.dropout(torch.tanh(self.latent(x)))  # [T, B, K * e]
+        latent = latent.view(-1, self.experts, self.embedding)  # [N, K, e]
         if self.prior is None:
             return latent, latent.new_zeros(latent.shape[0], 1)
         return latent, F.log_softmax(self.prior(x), -1).view(-1, self.experts)
 
     def forward(self, x: Tensor, table: Tensor) -> Tensor:
-        """Log-probabilities of all words, ``[T, B, hidden]`` -> ``[T, B, words]``: for few positions only."""
+        """Return the log-probabilities of all words, ``[T, B, words]``: for few positions only.
+
+        ``x`` is ``[T, B, hidden]``, ``table`` the matrix of the decoder, ``[words, embedding]``.
+        """
         latent, log_prior = self._experts(x)
-        each = F.log_softmax(F.linear(latent, table, self.bias), -1)
-        mixed = torch.logsumexp(each + log_prior.unsqueeze(-1), 1).exp()
+        each = F.log_softmax(F.linear(latent, table, self.bias), -1)  # [N, K, words]
+        mixed = torch.logsumexp(each + log_prior.unsqueeze(-1), 1).exp()  # [N, words]
         return torch.log(mixed + EPSILON).view(*x.shape[:-1], -1)
 
     def loss(self, x: Tensor, table: Tensor, target: Tensor) -> Tensor:
-        """Mean negative log-probability of ``target [T, B]``, in chunks."""
+        """Return the mean negative log-probability of ``target [T, B]``, worked out in chunks."""
         total, _ = self._run(x, table, target, torch.is_grad_enabled())
         return total / target.numel()
 
     @torch.no_grad()
     def losses(self, x: Tensor, table: Tensor, target: Tensor) -> Tensor:
-        """The same for every token, ``[T, B]``, without a gradient."""
+        """Return the negative log-probability of every token of ``target [T, B]``, without a gradient."""
         _, each = self._run(x, table, target, False)
         return each.view_as(target)
 
     def _run(self, x: Tensor, table: Tensor, target: Tensor, wanted: bool) -> tuple[Tensor, Tensor]:
-        """In the table's precision, whatever the rest of the model runs in."""
+        """Work out both losses in the table's precision, whatever the rest of the model runs in."""
         latent, log_prior = self._experts(x)
         with _without_autocast(x.device.type):
             latent, log_prior = latent.to(table.dtype), log_prior.to(table.dtype)
@@ -83,7 +89,7 @@ class MixtureOfSoftmaxes(nn.Module):
 
 
 def _without_autocast(device: str) -> AbstractContextManager[object]:
-    """Within this block autocast is off; a kind of device that knows no autocast is left alone."""
+    """Open a block in which autocast is off; a kind of device that knows no autocast is left alone."""
     return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
@@ -96,7 +102,7 @@ def _flat(target: Tensor, x: Tensor) -> Tensor:
 
 
 class _Loss(torch.autograd.Function):
-    """Sum of negative log-probabilities, and each of them.
+    """The sum of all tokens' negative log-probabilities, and each of them.
 
     With ``z_k`` the logits of expert k, ``p_k`` its softmax, ``y`` the target and
     ``r_k = π_k p_k(y) / (Σ_j π_j p_j(y) + ε)``, the expert's share in the target's probability, the gradients
@@ -122,15 +128,15 @@ class _Loss(torch.autograd.Function):
         if wanted:
             gradients += [torch.zeros_like(table), torch.zeros_like(bias)]
         size = max(1, chunk // (experts * words))
-        room = latent.new_empty(2, min(size, tokens) * experts, words)
+        buffer = latent.new_empty(2, min(size, tokens) * experts, words)
         for start in range(0, tokens, size):
             part = slice(start, min(start + size, tokens))
-            rows = latent[part].reshape(-1, width)
-            logits, softmax = room[:, : rows.shape[0]]
-            torch.addmm(bias, rows, table.t(), out=logits)
+            vectors = latent[part].reshape(-1, width)  # [tokens of the chunk * K, e]
+            logits, softmax = buffer[:, : vectors.shape[0]]  # [tokens of the chunk * K, words] each
+            torch.addmm(bias, vectors, table.t(), out=logits)
             torch.softmax(logits, 1, out=softmax)
             goal = target[part].repeat_interleave(experts)
-            at_goal = softmax.gather(1, goal.unsqueeze(1)).view(-1, experts)
+            at_goal = softmax.gather(1, goal.unsqueeze(1)).view(-1, experts)  # [tokens of the chunk, K]
             share = at_goal * log_prior[part].exp()
             probability = share.sum(1, keepdim=True) + EPSILON
             losses[part] = -probability.squeeze(1).log()
@@ -140,7 +146,7 @@ class _Loss(torch.autograd.Function):
             torch.neg(share, out=gradients[1][part])
             # r (p − 1_y), without ever writing it down: p and 1_y go into the products one after the other
             share = share.view(-1, 1)
-            weighted = rows * share
+            weighted = vectors * share
             grad = gradients[0][part].view(-1, width)
             torch.mm(softmax, table, out=grad).sub_(table[goal]).mul_(share)
             gradients[2].addmm_(softmax.t(), weighted).index_add_(0, goal, weighted, alpha=-1)

@@ -12,7 +12,7 @@ from lrn.nn.dropout import check_probability
 
 
 class WeightDrop(nn.Module):
-    """The parametrization that drops entries of a matrix while training."""
+    """A parametrization that drops entries of a matrix in training."""
 
     def __init__(self, p: float) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class WeightDrop(nn.Module):
 
 
 def drop_weights(unit: nn.Module, p: float) -> list[str]:
-    """Drop from every matrix of ``unit``, not from biases or SRU's vectors; returns the matrices' names.
+    """Drop entries of every matrix of ``unit``, not of biases or SRU's vectors; returns the matrices' names.
 
     Run the unit inside :func:`one_mask`, or every use of a matrix draws a mask of its own.
 
@@ -44,5 +44,5 @@ def drop_weights(unit: nn.Module, p: float) -> list[str]:
 
 
 def one_mask() -> AbstractContextManager[None]:
-    """Within this block every dropped matrix keeps its mask; the next block draws a new one."""
+    """Open a block in which every dropped matrix keeps its mask; the next block draws a new one."""
     return parametrize.cached()

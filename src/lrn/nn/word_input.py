@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class WordInput(nn.Module):
-    """A vector a token: that of its word, that of its spelling and, where given, contextual features.
+    """One vector a token: that of its word, that of its spelling and, where given, contextual features.
 
     The parts are made by the caller, who so says how wide they are and how they begin.
 
@@ -39,7 +39,7 @@ class WordInput(nn.Module):
         self.drop_words = drop_words
 
     def forward(self, tokens: Tokens, features: Tensor | None = None) -> Tensor:
-        """Vectors ``[B, T, width]`` of padded tokens, or ``[N, width]`` of packed ones.
+        """Return vectors ``[B, T, width]`` of padded tokens, or ``[N, width]`` of packed ones.
 
         ``features`` are what a contextual encoder says of each token: ``[B, T, F]``, or ``[N, F]``.
         """
@@ -50,7 +50,7 @@ class WordInput(nn.Module):
 
 
 class SpellingRNN(nn.Module):
-    """A word by the last states of a recurrent layer over its characters, both directions side by side.
+    """The vector of a spelling: the last states of a recurrent layer over its characters, in both directions.
 
     Args:
         character_vectors: the vectors of the characters, of which number 0 is none.
@@ -70,7 +70,7 @@ class SpellingRNN(nn.Module):
         self.unit = unit
 
     def forward(self, tokens: Tokens) -> Tensor:
-        """Vectors of the W spellings, ``[W, 2 * H]``."""
+        """Return the vectors of the W spellings, ``[W, 2 * H]``."""
         packing = tokens.character_packing
         if packing is None:
             raise ValueError("a recurrent layer over characters needs to know how they are packed")
@@ -81,7 +81,7 @@ class SpellingRNN(nn.Module):
 
 
 class SpellingPool(nn.Module):
-    """A word by the largest of each number over its characters' vectors, through a linear map.
+    """The vector of a spelling: the largest numbers in the vectors of its characters, through a linear map.
 
     What is behind the last character counts as zeros, and all words but the longest have some.
 
@@ -98,7 +98,7 @@ class SpellingPool(nn.Module):
         self.linear = nn.Linear(width, width)
 
     def forward(self, tokens: Tokens) -> Tensor:
-        """Vectors of the W spellings, ``[W, E]``."""
+        """Return the vectors of the W spellings, ``[W, E]``."""
         characters = tokens.characters
         vectors = self.dropout(self.character_vectors(characters))  # [W, C, E]
         vectors = vectors * (characters != 0).unsqueeze(-1)

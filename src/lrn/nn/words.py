@@ -23,7 +23,7 @@ class FrozenWords(nn.Module):
         self.register_buffer("frozen", frozen, persistent=False)
 
     def forward(self, words: Tensor) -> Tensor:
-        """The vectors of ``words``, numbers of any shape ``[...]``: ``[..., width]``."""
+        """Look up ``words``, numbers of any shape ``[...]``; returns vectors ``[..., width]``."""
         learnt = len(self.learnt)
         # Both are looked up for every word and one of them is zeros: to choose is to wait for the device.
         # The row behind the learnt ones is no word's; as padding it brings no gradient back.

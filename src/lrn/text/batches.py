@@ -19,7 +19,7 @@ BUCKET = 50  # batches whose sequences are sorted by length together
 
 
 def by_length(lengths: Sequence[int], size: int, *, seed: int, epoch: int) -> list[list[int]]:
-    """Numbers of the sequences of each batch of an epoch: all sorted by length, the batches in random order.
+    """Cut an epoch into batches: sequences sorted by length, the batches in random order; returns numbers.
 
     Sequences of one batch are of nearly equal length, so that little is padding.
 
@@ -37,7 +37,7 @@ def by_length(lengths: Sequence[int], size: int, *, seed: int, epoch: int) -> li
 def in_buckets(
     numbers: NDArray[np.int64], lengths: NDArray[np.int64], size: int, *, seed: int, epoch: int
 ) -> list[NDArray[np.int64]]:
-    """The batches of an epoch over the sequences ``numbers``: shuffled, then sorted by length within buckets.
+    """Cut an epoch into batches: the sequences ``numbers`` shuffled, then sorted by length within buckets.
 
     A bucket is 50 batches long: less is padding than without sorting, and more is left to chance than when
     all are sorted. The batches come in random order.
@@ -57,7 +57,7 @@ def in_buckets(
 
 
 def padded(sequences: Sequence[Sequence[int]]) -> Tensor:
-    """The sequences one below the other, int64 ``[B, T]``, with zeros behind the shorter ones.
+    """Lay sequences one below the other, int64 ``[B, T]``, with zeros behind the shorter ones.
 
     >>> padded([[1, 2, 3], [4]])
     tensor([[1, 2, 3],
@@ -75,7 +75,7 @@ def padded(sequences: Sequence[Sequence[int]]) -> Tensor:
 
 @dataclass(frozen=True)
 class Batch:
-    """Tensors that go to the device together: the base class of every task's batch.
+    """The base class of every task's batch: tensors that go to the device together.
 
     Fields named in ``host`` stay where they are: what only describes shapes is read by the host. A field that
     is a batch itself goes along.
@@ -84,11 +84,11 @@ class Batch:
     host: ClassVar[tuple[str, ...]] = ()
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Self:
-        """The same batch on a device."""
+        """Return the same batch on a device."""
         return self._changed(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
-        """The same batch in pages from which a copy to the device need not be waited for."""
+        """Return the same batch in pages from which a copy to the device need not be waited for."""
         return self._changed(Tensor.pin_memory)
 
     def _changed(self, change: Callable[[Tensor], Tensor]) -> Self:
@@ -104,7 +104,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Packing(Batch):
-    """How B sequences of different lengths are packed: the first steps of all, then the second steps, …
+    """The way in which B sequences of different lengths are packed: first steps of all, then second ones, …
 
     Everything is worked out on the host when the batch is made, so that going to and from packed form neither
     sorts nor reads back what is on the device. N is the sum of all lengths, T the greatest.
@@ -129,7 +129,7 @@ class Packing(Batch):
 
     @classmethod
     def of(cls, lengths: Sequence[int] | NDArray[Any], order: NDArray[np.int64] | None = None) -> Packing:
-        """The packing of sequences of these lengths.
+        """Work out the packing of sequences of these lengths.
 
         ``order`` has the longest sequences first; by default equally long ones stay in the order they are in.
         """
@@ -147,15 +147,15 @@ class Packing(Batch):
         return cls(*map(torch.from_numpy, arrays))
 
     def packed(self, steps: Tensor) -> PackedSequence:
-        """Steps that are in packed order already, ``[N, ...]``, as torch's recurrent layers take them."""
+        """Wrap steps that are in packed order already, ``[N, ...]``, as recurrent layers take them."""
         return PackedSequence(steps, self.batch_sizes, self.order, self.back)
 
     def pack(self, steps: Tensor) -> PackedSequence:
-        """Padded steps ``[B, T, ...]`` to packed ones ``[N, ...]``."""
+        """Pack padded steps, ``[B, T, ...]`` to ``[N, ...]``."""
         return self.packed(steps.flatten(0, 1).index_select(0, self.places))
 
     def pad(self, steps: Tensor) -> Tensor:
-        """Packed steps ``[N, ...]`` to padded ones ``[B, T, ...]``, with zeros where there is none."""
+        """Pad packed steps, ``[N, ...]`` to ``[B, T, ...]``, with zeros where there is none."""
         empty = steps.new_zeros(self.mask.numel(), *steps.shape[1:])  # [B * T, ...]
         return empty.index_copy_(0, self.places, steps).view(*self.mask.shape, *steps.shape[1:])
 

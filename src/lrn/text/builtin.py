@@ -31,7 +31,7 @@ UNREADABLE = (OSError, SyntaxError, ValueError, RuntimeError, MemoryError, zipfi
 
 
 def python_topics() -> str:
-    """The language reference behind ``help()``, as one text of about 465,000 characters.
+    """Return the language reference behind ``help()`` as one text of about 465,000 characters.
 
     It differs a little from one Python version to the next.
 
@@ -62,7 +62,7 @@ class Prose:
 
 @functools.cache
 def python_prose() -> Prose:
-    """The prose of Python's language reference and of the docstrings of its standard library.
+    """Return the prose of Python's language reference and of the docstrings of its standard library.
 
     No paragraph occurs twice. A topic or module is in one part as a whole, chosen by its name:
     about 80 % of them for training, 10 % each for validation and test.
@@ -94,7 +94,7 @@ def python_prose() -> Prose:
 
 
 def part_of(name: str) -> str:
-    """The part a document belongs to, by its name alone: the same on every machine, in every run.
+    """Return the part a document belongs to, by its name alone: the same on every machine, in every run.
 
     >>> part_of("topic assert")
     'train'
@@ -115,7 +115,7 @@ def _hash(parts: dict[str, Lines]) -> str:
 
 
 def _documents() -> Iterator[tuple[str, str]]:
-    """Name and text of every topic and of every docstring, always in the same order."""
+    """Yield name and text of every topic and of every docstring, always in the same order."""
     try:
         topics = _topics()
     except ImportError:  # some distributions leave it out
@@ -127,7 +127,7 @@ def _documents() -> Iterator[tuple[str, str]]:
 
 
 def docstrings() -> Iterator[tuple[str, str]]:
-    """Full name of the module and text of every docstring of Python's library, always in the same order.
+    """Yield module and text of every docstring of Python's library, always in the same order.
 
     >>> any(module == "json.encoder" and "JSON" in text for module, text in docstrings())
     True
@@ -142,7 +142,7 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
 
 def _library() -> Iterator[Path | zipfile.Path]:
-    """The places of the standard library: a folder or, in packed applications, a zip file."""
+    """Yield the places of the standard library: a folder or, in packed applications, a zip file."""
     yield Path(sysconfig.get_path("stdlib"))
     for entry in sys.path:
         try:
@@ -153,7 +153,7 @@ def _library() -> Iterator[Path | zipfile.Path]:
 
 
 def _sources(folder: Path | zipfile.Path, package: str) -> Iterator[tuple[str, bytes]]:
-    """Full name and source of every module below ``folder``."""
+    """Yield full name and source of every module below ``folder``."""
     try:
         entries: list[Path | zipfile.Path] = [*folder.iterdir()]
     except UNREADABLE:
@@ -173,7 +173,7 @@ def _sources(folder: Path | zipfile.Path, package: str) -> Iterator[tuple[str, b
 
 
 def _docstrings(source: bytes) -> Iterator[str]:
-    """The docstrings of a module, found without running it."""
+    """Yield the docstrings of a module, found without running it."""
     if b'"""' not in source and b"'''" not in source:
         return  # parsing takes most of the time
     try:
@@ -211,7 +211,7 @@ PLAIN = str.maketrans(
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """The prose of a documentation text, one paragraph or list item at a time, each on one line.
+    """Yield the prose of a documentation text, one paragraph or list item at a time, each on one line.
 
     Examples, code, signatures, headings and tables are left out; so is mark-up.
 
@@ -236,7 +236,7 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Without mark-up and line ends."""
+    """Remove mark-up and line ends."""
     text = re.sub(r"(?<=\w)-\n(?=\w)", "-", text)  # a line may end in "built-"
     text = re.sub(r":\w+:`", "", text)  # :class:`Spam`
     text = re.sub(r"(?<!`)`([^`']+)'", r"'\1'", text)  # `spam', as quotes were once written
@@ -244,7 +244,7 @@ def _plain(text: str) -> str:
 
 
 def _items(lines: list[str]) -> Iterator[list[str]]:
-    """A block's list items, or the whole block; only what stands before its first example."""
+    """Yield a block's list items, or the whole block: only what stands before its first example."""
     if any(RULE.fullmatch(line) for line in lines):
         return  # a heading or a table
     item: list[str] = []
@@ -271,7 +271,7 @@ def _is_prose(paragraph: str, lines: list[str]) -> bool:
 
 
 def tokenise(text: str) -> list[str]:
-    """Words in lower case, ``N`` for numbers, punctuation apart.
+    """Split a text into words in lower case and punctuation, with ``N`` for numbers.
 
     >>> tokenise("Don't use os.path, e.g. in Python 2.7.")
     ["don't", 'use', 'os.path', ',', 'e.g.', 'in', 'python', 'N', '.']

@@ -29,7 +29,7 @@ def cached(
     build: Callable[[Path], None],
     load: Callable[[Path], T],
 ) -> T:
-    """What ``load`` opens: kept from an earlier call or, if a file has changed since, built anew.
+    """Open what an earlier call kept or, if there is none or a file has changed since, build it anew.
 
     It is kept in the cache (``$LRN_CACHE``, else ``~/.cache/lrn``) as a folder that is whole or not there. Of
     the same ``folder`` only what was built last is kept.
@@ -64,7 +64,7 @@ def cached(
 
 
 def cache_folder() -> Path:
-    """Where everything is kept: ``$LRN_CACHE``, else ``lrn`` where this user's caches are."""
+    """Return the folder of all that is kept: ``$LRN_CACHE``, else ``lrn`` where this user's caches are."""
     if os.environ.get("LRN_CACHE"):
         return Path(os.environ["LRN_CACHE"]).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lrn"
@@ -72,7 +72,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Within this block what the operating system refuses is an error about the cache folder."""
+    """Open a block in which what the operating system refuses is an error about the cache folder."""
     try:
         yield
     except OSError as error:
@@ -84,7 +84,7 @@ def writing() -> Iterator[None]:
 
 @contextmanager
 def created(path: Path) -> Iterator[IO[bytes]]:
-    """A new file of the cache, open for writing; on the disk when the block is left in peace."""
+    """Create a file of the cache; when the block is left without an error, it is on the disk."""
     with writing():
         file = path.open("wb")
     try:
@@ -98,13 +98,13 @@ def created(path: Path) -> Iterator[IO[bytes]]:
 
 
 def mapped(place: Path, kinds: Mapping[str, type[np.generic]]) -> dict[str, NDArray[Any]]:
-    """The files of a folder, none of them empty, as flat arrays of these kinds that are read when used."""
+    """Map the files of a folder, none of them empty, as flat arrays of these kinds."""
     # views without memmap's own class, whose slices are slow
     return {name: np.asarray(np.memmap(place / name, kind, mode="r")) for name, kind in kinds.items()}
 
 
 def _state(version: int, folder: Path, files: Sequence[str]) -> list[Any]:
-    """What changes when the files do."""
+    """Return what changes when the files do."""
     stats = [path.stat() if (path := folder / name).is_file() else None for name in files]
     return [version, *((stat.st_size, stat.st_mtime_ns) if stat else None for stat in stats)]
 
@@ -126,7 +126,7 @@ def _move(temporary: Path, place: Path, load: Callable[[Path], object]) -> None:
 
 
 def _remove_older(place: Path) -> None:
-    """What the same folder's files were before, and what a killed process left."""
+    """Remove what was kept of the same folder before, and what a killed process left."""
     of_folder = place.name.split("-")[0]
     for other in place.parent.glob(f"{of_folder}-*"):
         if other != place:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def find_files(folder: Path, namings: Sequence[Sequence[str]], hint: str) -> list[Path]:
-    """The files in ``folder`` that one of ``namings`` names, in its order.
+    """Find the files in ``folder`` that one of ``namings`` names; returns them in its order.
 
     What is missing is an error that says what was expected, followed by ``hint``; it goes by the naming of
     which there is most.

@@ -10,7 +10,7 @@ from lrn.files import text_lines
 
 
 def each_line(files: Sequence[str | Path] = ()) -> Iterator[str]:
-    """Every line without its end, as it comes; of standard input if there are no ``files``.
+    """Yield every line without its end, as it comes: of ``files`` or, if there are none, of standard input.
 
     What is not UTF-8 is an error that names the line.
     """

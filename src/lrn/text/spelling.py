@@ -17,7 +17,7 @@ from lrn.text.vocabulary import Vocabulary
 def frequent_characters(
     types: Iterable[str], counts: Iterable[int], *, above: int, longest: int
 ) -> list[str]:
-    """The characters that occur more than ``above`` times, sorted.
+    """Return the characters that occur more than ``above`` times, sorted.
 
     A type of word counts as often as it occurs, with its first ``longest`` characters.
 
@@ -32,7 +32,7 @@ def frequent_characters(
 
 
 class SpellingTable:
-    """For every type of word of a data set: the number of its word vector, and its characters.
+    """A table of the different words of a data set: the number of each one's vector, and its characters.
 
     Args:
         types: the different words, in the order in which the data numbers them.
@@ -59,7 +59,7 @@ class SpellingTable:
             row[: len(numbers)] = numbers
 
     def tokens(self, types: NDArray[np.integer[Any]]) -> Tokens:
-        """Tokens of these types; each of the W different ones is spelt once.
+        """Return tokens of these types, with each of the W different ones spelt once.
 
         The characters end one place behind those of the longest word: :class:`lrn.nn.SpellingPool` counts it.
         """

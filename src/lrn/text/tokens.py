@@ -25,7 +25,7 @@ ASCII_PUNCTUATION = ((33, 47), (58, 64), (91, 96), (123, 126))
 
 
 def basic_tokens(text: str) -> list[str]:
-    """Words between blanks, with every punctuation character and CJK ideograph a token of its own.
+    """Split a text at blanks, with every punctuation character and CJK ideograph a token of its own.
 
     Control and format characters are dropped, as is what stands for a damaged character (U+FFFD).
 
@@ -40,7 +40,7 @@ def basic_tokens(text: str) -> list[str]:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What is a token, and what is dropped before."""
+    """Return the pattern of a token, and that of what is dropped before."""
     kinds: dict[str, list[int]] = {"blank": [], "alone": [], "dropped": [0xFFFD]}
     for code in range(sys.maxunicode + 1):
         kind = category(chr(code))
@@ -59,7 +59,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _ranges(codes: Iterable[int]) -> str:
-    """These characters as the inside of a set in a regular expression.
+    """Write these characters as the inside of a set in a regular expression.
 
     >>> _ranges([99, 97, 98, 120])
     '\\\\U00000061-\\\\U00000063\\\\U00000078-\\\\U00000078'

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 def read_vectors(
     path: str | Path, wanted: set[str] | None = None, progress: Callable[[float], None] | None = None
 ) -> dict[str, NDArray[np.float32]]:
-    """Words and their vectors, float32; only words in ``wanted`` unless it is None.
+    """Read words and their vectors, float32; only words in ``wanted`` unless it is None.
 
     The file may be packed (.gz, .xz, .bz2, or .zip with one file in it) and is read line by line: what is not
     wanted is never kept. A line that does not hold as many numbers as the first is an error with its number.
@@ -41,7 +41,7 @@ def read_vectors(
 def each_vector(
     path: str | Path, wanted: set[str] | None = None, progress: Callable[[float], None] | None = None
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """Words and their vectors one by one, for tables too large to be held twice; see :func:`read_vectors`."""
+    """Yield words and vectors as :func:`read_vectors` reads them, for tables too large to be held twice."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(
@@ -69,7 +69,7 @@ def each_vector(
 def read_table(
     path: str | Path, wanted: set[str], progress: Callable[[float], None] | None = None
 ) -> tuple[list[str], NDArray[np.float32]]:
-    """The words of ``wanted`` that have a vector, in the order of the file, and their vectors, a row each.
+    """Read the vectors of ``wanted``; returns the words that have one, in the file's order, and a table.
 
     Of a word that the file has twice the first counts. A file without any of the words is an error.
     """
@@ -85,7 +85,7 @@ def read_table(
 
 
 def load_table(path: Path, words: int) -> NDArray[np.float32]:
-    """The vectors of so many words that ``np.save`` wrote; read when used, and changes are not written."""
+    """Open the vectors of so many words that ``np.save`` wrote; what is changed in them is not written."""
     try:
         vectors: NDArray[np.float32] = np.load(path, mmap_mode="c", allow_pickle=False)
     except (ValueError, EOFError) as error:
@@ -96,7 +96,7 @@ def load_table(path: Path, words: int) -> NDArray[np.float32]:
 
 
 def coverage(known: ArrayLike, counts: ArrayLike) -> float:
-    """The share of tokens that have a vector, to four places.
+    """Return the share of tokens that have a vector, to four places.
 
     Args:
         known: of each type of word, whether it has a vector.

@@ -42,7 +42,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, streams: Iterable[Iterable[str]], min_count: int = 1) -> Vocabulary:
-        """The words of all ``streams`` in order of first appearance.
+        """Make a vocabulary of the words of all ``streams``, in order of first appearance.
 
         With ``min_count`` above 1, words seen less often are left out and ``<unk>`` stands for them:
         it is in the vocabulary, in front if no stream contains it.
@@ -61,7 +61,7 @@ class Vocabulary:
         return cls(words)
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """The number of each token; that of ``<unk>``, if there is one, for a word not in the vocabulary."""
+        """Return the number of each token; for a word it does not have that of ``<unk>``, if there is one."""
         unknown = self._numbers.get(UNKNOWN)
         numbers = []
         for token in _not_a_string(tokens):
@@ -75,7 +75,7 @@ class Vocabulary:
         return numbers
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
-        """The word of each number."""
+        """Return the word of each number."""
         words = []
         for number in numbers:
             if not 0 <= number < len(self):
@@ -120,7 +120,7 @@ class Vocabulary:
 
 
 def _not_a_string(tokens: Iterable[T]) -> Iterable[T]:
-    """A string would pass as a list of its letters, which nobody means."""
+    """Refuse a string, which would pass as a list of its letters."""
     if isinstance(tokens, str | bytes):
         raise TypeError(f"expected a list of words, got the text {tokens[:40]!r}; split it first")
     return tokens

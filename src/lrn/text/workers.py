@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 @contextmanager
 def pool(workers: int) -> Iterator[Executor | None]:
-    """Processes that are gone afterwards, whatever happens; None if this one is enough."""
+    """Start processes that are gone when the block is left, whatever happens; none if this one is enough."""
     if workers <= 1:
         yield None
         return
@@ -46,9 +46,9 @@ def in_order(
     pieces: Iterable[tuple[T, list[str]]],
     ahead: int,
 ) -> Iterator[tuple[T, R]]:
-    """What stands with the texts of each piece, and what ``work`` makes of them, piece by piece.
+    """Let ``work`` run on the texts of every piece; yields what stands beside them and the result, in order.
 
-    ``work`` runs in the processes of :func:`pool`, or here if that gave none; ``ahead`` pieces are under way
+    It runs in the processes of :func:`pool`, or here if that gave none; ``ahead`` pieces are under way
     at a time.
     """
     if processes is None:
@@ -67,7 +67,7 @@ def in_order(
 
 
 def while_wanted(texts: Iterable[str]) -> Iterator[str]:
-    """The texts; in a worker, only until nobody waits for its work any more."""
+    """Pass the texts on; in a worker, only until nobody waits for its work any more."""
     return (text for text in texts if not _hung_up.is_set())
 
 

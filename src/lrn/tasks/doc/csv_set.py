@@ -28,7 +28,7 @@ Labelled = tuple[str, bytes]  # part, labels from 0 of the texts beside it
 
 
 def read_folder(folder: Path, progress: Progress | None = None, processes: int | None = None) -> Documents:
-    """The documents of ``train.csv`` and ``test.csv``, with the names in ``classes.txt`` if there is one.
+    """Read the documents of ``train.csv`` and ``test.csv``; ``classes.txt`` may name the classes.
 
     The first column is the label, counted from 1; the others are the text. What comes of it is kept in
     the cache (``$LRN_CACHE``, else ``~/.cache/lrn``) until a file changes. So many ``processes`` do the
@@ -77,7 +77,7 @@ def _build(source: _Source, target: Path, processes: int | None) -> None:
 
 @contextmanager
 def _field_limit() -> Iterator[None]:
-    """The csv module has one limit for everybody, and it is too low for us."""
+    """Raise the limit that the csv module has for everybody: it is too low for us."""
     before = csv.field_size_limit(LONGEST)
     try:
         yield
@@ -94,7 +94,7 @@ def _tokenise(texts: list[str]) -> Numbered:
 
 
 class _Source:
-    """Reads the two files, and knows the names of the classes once the first has been read."""
+    """A reader of the two files that knows the names of the classes once the first has been read."""
 
     def __init__(self, folder: Path, progress: Progress | None) -> None:
         self.folder, self.progress = folder, progress
@@ -104,7 +104,7 @@ class _Source:
         self._at_end = False  # of the file that is being read
 
     def pieces(self) -> Iterator[tuple[Labelled, list[str]]]:
-        """Labels and texts, as many at a time as a worker is given."""
+        """Yield labels and texts, as many at a time as a worker is given."""
         for part in PARTS:
             rows = self._rows(self.folder / f"{part}.csv")
             while True:
@@ -116,7 +116,7 @@ class _Source:
                     self.progress(min(1.0, self._bytes_read / self.size))
 
     def _rows(self, path: Path) -> Iterator[tuple[int, str]]:
-        """Label and text of each row."""
+        """Yield label and text of each row."""
         seen: set[int] = set()
         for line, columns in self._csv(path):
             try:
@@ -145,7 +145,7 @@ class _Source:
         return label
 
     def _names(self, path: Path, seen: set[int]) -> tuple[str, ...]:
-        """The names of the classes, given all labels of train.csv."""
+        """Return the names of the classes, given all labels of train.csv."""
         most = max(seen)
         absent = set(range(1, most)) - seen
         if len(seen) == 1:
@@ -163,7 +163,7 @@ class _Source:
         return tuple(names)
 
     def _csv(self, path: Path) -> Iterator[tuple[int, list[str]]]:
-        """The columns of each row that is not blank, and the number of the line on which it begins."""
+        """Yield the columns of each row that is not blank, and the number of the line on which it begins."""
         reader = csv.reader(self._lines(path))
         while True:
             line = reader.line_num + 1
@@ -198,7 +198,7 @@ class _Source:
 
 
 def _take(rows: Iterator[tuple[int, str]]) -> tuple[bytes, list[str]]:
-    """Labels from 0 and texts, of the next rows; none at the end."""
+    """Return labels, counted from 0, and texts of the next rows; none at the end."""
     labels, texts, characters = bytearray(), [], 0
     for label, text in rows:
         labels.append(label - 1)

@@ -33,7 +33,7 @@ Numbers = NDArray[np.int32]
 def read_documents(
     config: DocConfig, data: str | None = None, progress: Callable[[float], None] | None = None
 ) -> Documents:
-    """The documents that the settings, or ``data`` instead of theirs, ask for."""
+    """Read the documents that the settings, or ``data`` instead of theirs, ask for."""
     source = data or config.data or "builtin:cues"
     if source == "builtin:cues":
         return read_cues(config.documents, config.seed)
@@ -45,7 +45,7 @@ def read_documents(
 
 
 def read_cues(count: int, seed: int = 1) -> Documents:
-    """What :mod:`generator` makes."""
+    """Return ``count`` documents to train with, and some to test, that :mod:`generator` makes."""
     builder = Builder()
     for part, size in (("train", count), ("test", max(200, count // 5))):
         for document in generator.documents(size, part=part, seed=seed):
@@ -54,9 +54,9 @@ def read_cues(count: int, seed: int = 1) -> Documents:
 
 
 def read_docstrings(most: int = 10, least: int = 100) -> Documents:
-    """The docstrings of Python's own library; the class is the package they are from.
+    """Return the docstrings of Python's own library, with the package they are from as the class.
 
-    The packages with the most docstrings, ``most`` of them at the most, each with at least ``least``.
+    It has the packages with the most docstrings, ``most`` at the most, each with at least ``least``.
     A docstring is in the training or the test part by what it says, so the same is never in both.
     """
     found: dict[str, dict[str, None]] = {}
@@ -80,7 +80,7 @@ def read_docstrings(most: int = 10, least: int = 100) -> Documents:
 
 
 def split(documents: Documents, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Numbers of the training documents: nine in ten to train, one in ten to validate with, by ``seed``."""
+    """Return the numbers of nine in ten training documents, to train with, and of the rest, to validate."""
     order = np.random.default_rng([seed, 10]).permutation(len(documents.train))
     tenth = max(1, len(order) // 10)
     return np.sort(order[tenth:]), np.sort(order[:tenth])
@@ -96,7 +96,7 @@ class Codes(Vocabularies):
 
     @classmethod
     def of(cls, documents: Documents, words: Iterable[str]) -> Codes:
-        """Codes of every character that the documents have more than three times, and of the words given."""
+        """Number every character that the documents have more than three times, and the words given."""
         counts = documents.counts.sum(1).tolist()
         characters = frequent_characters(documents.types, counts, above=RARE, longest=LONGEST_WORD)
         return cls(
@@ -106,19 +106,19 @@ class Codes(Vocabularies):
         )
 
     def number(self, word: str) -> int:
-        """The number of a word's vector: its own, else its lower case's, else that of unknown words."""
+        """Return the number of a word's vector: its own, else its lower case's, else that of ``<unk>``."""
         for form in (word, word.lower()):
             if form in self.words:
                 return self.words.encode([form])[0]
         return UNKNOWN
 
     def table(self, types: Iterable[str]) -> SpellingTable:
-        """The number and the spelling of every type of word."""
+        """Make a table of the number and the spelling of every type of word."""
         return SpellingTable(types, self.number, self.characters, LONGEST_WORD)
 
 
 def frequent_words(documents: Documents, min_count: int) -> list[str]:
-    """Words that the training documents have at least so often."""
+    """Return the words that the training documents have at least ``min_count`` times."""
     counts = documents.counts[:, 0].tolist()
     words = zip(documents.types, counts, strict=True)
     return [word for word, count in words if count >= min_count and word not in SPECIALS]
@@ -141,7 +141,7 @@ class DocumentBatch(Batch):
 def encode(
     documents: Sequence[Numbers], table: SpellingTable, labels: Sequence[int] | NDArray[Any] = ()
 ) -> DocumentBatch:
-    """A batch of these documents, none of them empty: each the types of its words, by number."""
+    """Make a batch of documents, none of them empty; each is given as the numbers of its words' types."""
     packing = Packing.of([len(document) for document in documents])
     types = np.zeros(packing.mask.shape, np.int32)  # [B, T]
     for row, document in zip(types, documents, strict=True):
@@ -154,7 +154,7 @@ def encode(
 
 
 def encode_texts(texts: Sequence[Sequence[str]], codes: Codes) -> DocumentBatch:
-    """A batch of documents that are words, none of them empty."""
+    """Make a batch of documents, none of them empty; each is given as its words."""
     types: dict[str, int] = {}
     documents = [
         np.array([types.setdefault(word, len(types)) for word in words], dtype=np.int32) for words in texts
@@ -163,4 +163,5 @@ def encode_texts(texts: Sequence[Sequence[str]], codes: Codes) -> DocumentBatch:
 
 
 def cut_lengths(part: Part, longest: int) -> NDArray[np.int64]:
+    """Return the lengths of a part's documents, cut to ``longest`` words unless that is 0."""
     return np.minimum(part.lengths, longest) if longest else part.lengths

@@ -29,7 +29,7 @@ ARRAYS: dict[str, type[np.generic]] = {
 
 @dataclass(frozen=True)
 class Part:
-    """Documents one after the other, and the label of each."""
+    """A part of the data: documents one after the other, and the label of each."""
 
     tokens: NDArray[np.int32]  # numbers of types; may be a file that is only mapped into memory
     offsets: NDArray[np.int64]  # [documents + 1] where each begins
@@ -39,7 +39,7 @@ class Part:
         return len(self.labels)
 
     def document(self, n: int, longest: int = 0) -> NDArray[np.int32]:
-        """Its tokens; only the first ``longest`` of them unless that is 0."""
+        """Return the tokens of document ``n``; only the first ``longest`` of them unless that is 0."""
         if not 0 <= n < len(self):
             raise IndexError(f"documents are numbered from 0 to {len(self) - 1}, got {n}")
         first, last = int(self.offsets[n]), int(self.offsets[n + 1])
@@ -96,7 +96,7 @@ class Documents:
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]], about: dict[str, Any]) -> Documents:
-        """From the arrays of ``ARRAYS``; a ValueError if they do not fit each other or ``about``."""
+        """Make documents of the arrays of ``ARRAYS``, which must fit each other and ``about``."""
         types = Types(arrays["types"], arrays["types.offsets"])
         counts = arrays["counts"].reshape(-1, len(PARTS))
         parts = [
@@ -118,7 +118,7 @@ def _sizes(part: Part) -> dict[str, int]:
 
 
 class _Numbers(dict[str, int]):
-    """Gives what it is asked for the first time the next number."""
+    """A dictionary that gives what it is asked for the first time the next number."""
 
     def __missing__(self, token: str) -> int:
         number = self[token] = len(self)
@@ -157,10 +157,10 @@ def numbered(documents: Iterable[Sequence[str]]) -> Numbered:
 
 
 class Writer:
-    """Brings batches under one numbering and appends them to the files of ``ARRAYS``, opened by ``create``.
+    """A writer that brings documents under one numbering and appends them to the files of ``ARRAYS``.
 
-    Types are numbered in order of first appearance, so that how the documents were cut into batches makes no
-    difference. In memory are the types, never the documents.
+    ``create`` opens a file. Types are numbered in order of first appearance, so that it makes no difference
+    how the documents were cut into pieces. In memory are the types, never the documents.
     """
 
     def __init__(self, create: Callable[[str], IO[bytes]]) -> None:
@@ -174,17 +174,18 @@ class Writer:
             if name.endswith(".offsets"):
                 self.files[name].write(bytes(8))
 
-    def add(self, part: str, labels: bytes, batch: Numbered) -> None:
+    def add(self, part: str, labels: bytes, documents: Numbered) -> None:
+        """Append documents and their labels, counted from 0, to a part."""
         size = self._sizes[part]
-        globally = self._global_numbers(batch.types.split("\n"))
-        self._counts[globally, PARTS.index(part)] += np.bincount(batch.tokens, minlength=len(globally))
-        self.files[f"{part}.tokens"].write(globally[batch.tokens].data)
-        self.files[f"{part}.offsets"].write((size["tokens"] + np.cumsum(batch.lengths)).data)
+        globally = self._global_numbers(documents.types.split("\n"))
+        self._counts[globally, PARTS.index(part)] += np.bincount(documents.tokens, minlength=len(globally))
+        self.files[f"{part}.tokens"].write(globally[documents.tokens].data)
+        self.files[f"{part}.offsets"].write((size["tokens"] + np.cumsum(documents.lengths)).data)
         self.files[f"{part}.labels"].write(labels)
-        marked = np.column_stack([np.frombuffer(labels, np.uint8), _rows(batch.digests)])
+        marked = np.column_stack([np.frombuffer(labels, np.uint8), _digest_rows(documents.digests)])
         self._digests[part].update(marked.tobytes())
         size["documents"] += len(labels)
-        size["tokens"] += len(batch.tokens)
+        size["tokens"] += len(documents.tokens)
 
     def _global_numbers(self, types: Sequence[str]) -> NDArray[np.int32]:
         before = len(self._numbers)
@@ -195,12 +196,12 @@ class Writer:
         self.files["types.offsets"].write(ends.data)
         self._text_size += sum(map(len, new))
         if len(self._numbers) > len(self._counts):
-            room = np.zeros((len(self._numbers), len(PARTS)), np.int64)
-            self._counts = np.concatenate([self._counts, room])
+            more = np.zeros((len(self._numbers), len(PARTS)), np.int64)
+            self._counts = np.concatenate([self._counts, more])
         return found
 
     def finish(self, classes: Sequence[str]) -> dict[str, Any]:
-        """Write what is known only at the end; what there is to say about the documents."""
+        """Write what is known only at the end; returns what there is to say about the documents."""
         self.files["counts"].write(self._counts[: len(self._numbers)].data)
         digests = b"".join(digest.digest() for digest in self._digests.values())
         return {
@@ -211,12 +212,12 @@ class Writer:
         }
 
 
-def _rows(digests: bytes) -> NDArray[np.uint8]:
+def _digest_rows(digests: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(digests, np.uint8).reshape(-1, 32)
 
 
 class Builder:
-    """Collects documents in memory.
+    """A collection of documents in memory.
 
     >>> builder = Builder()
     >>> builder.add("train", 1, ["so", "so", "good"])
@@ -231,7 +232,7 @@ class Builder:
         self._labels = {part: bytearray() for part in PARTS}
 
     def add(self, part: str, label: int, tokens: Sequence[str]) -> None:
-        """One more document of ``part``, which is "train" or "test"; labels count from 0."""
+        """Add a document to ``part``, which is "train" or "test"; labels count from 0."""
         if part not in PARTS:
             raise ValueError(f"a part is one of {', '.join(PARTS)}, got {part!r}")
         if not 0 <= label < MOST_LABELS:
@@ -244,7 +245,7 @@ class Builder:
         self._labels[part].append(label)
 
     def build(self, classes: Sequence[str], **about: Any) -> Documents:
-        """All documents so far; ``about`` is kept beside what is counted, and should have a ``source``."""
+        """Return all documents so far; ``about``, kept beside the counts, should have a ``source``."""
         largest = max(map(max, filter(None, self._labels.values())), default=-1)
         if largest >= len(classes):
             raise ValueError(f"label {largest} has no name among {len(classes)} classes")

@@ -51,7 +51,7 @@ TALK = (
 
 @dataclass(frozen=True)
 class Document:
-    """Words, label, and the place of the word that decides."""
+    """The words of a document, its label, and the place of the word that decides."""
 
     words: tuple[str, ...]
     label: int
@@ -59,7 +59,7 @@ class Document:
 
 
 def documents(count: int, *, part: str = "train", seed: int = 1) -> Iterator[Document]:
-    """As many documents, half of them positive; ``part`` is train or test.
+    """Yield ``count`` documents, half of them positive; ``part`` is train or test.
 
     >>> (document,) = documents(1)
     >>> document.words[document.cue] in GOOD + BAD, len(document.words) - document.cue > AFTER
@@ -83,7 +83,7 @@ def _document(draw: np.random.Generator, part: str, label: int) -> Document:
 
 
 def _aside(draw: np.random.Generator, part: str) -> list[str]:
-    """What does not count: small talk, or what somebody else thought."""
+    """Return a sentence that does not count: small talk, or what somebody else thought."""
     if draw.random() < OTHERS:
         person = _pick(draw, PEOPLE[part].replace("\n", "").split("|"))
         return _opinion(draw, f"{person} {_pick(draw, SAID)}", int(draw.integers(2)))

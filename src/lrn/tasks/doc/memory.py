@@ -29,7 +29,7 @@ class Remembered:
 
 @torch.no_grad()
 def remember(model: Classifier, codes: Codes, words: list[str]) -> Remembered:
-    """Read a document, and see what is left of its words."""
+    """Read a document, and return what is left of its words."""
     if not words:
         raise ValueError("the text has no words")
     batch = encode_texts([words], codes).to(model.output.weight.device)
@@ -41,8 +41,10 @@ def remember(model: Classifier, codes: Codes, words: list[str]) -> Remembered:
 def cues_remembered(
     model: Classifier, codes: Codes, documents: Iterable[generator.Document], share: float = 0.05
 ) -> dict[str, float]:
-    """Of the documents that are classified rightly: how many, and in what part of them the deciding word is
-    among the ``share`` of all words that the last state remembers best."""
+    """Count the documents that are classified rightly, and those of them whose deciding word is remembered.
+
+    It is if it is among the ``share`` of the document's words that the last state remembers best.
+    """
     right = kept = 0
     for document in documents:
         found = remember(model, codes, list(document.words))

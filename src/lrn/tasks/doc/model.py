@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 
 class Classifier(nn.Module):
-    """Scores the classes of documents.
+    """A classifier of documents.
 
     Args:
-        words: rows of the table of word vectors, if they are to be learnt.
-        vectors: those of all words but the three special ones, if they are given.
+        characters: how many characters have a number.
+        classes: how many classes there are.
+        words: how many words have a vector, if the vectors are to be learnt.
+        vectors: the vectors of all words but the three special ones, if they are given.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class Classifier(nn.Module):
             keep_at_first(self.unit, keep)
 
     def forward(self, batch: DocumentBatch) -> Tensor:
-        """Scores ``[B, classes]``."""
+        """Return the scores of all classes, ``[B, classes]``."""
         states, state = self.unit(batch.packing.packed(self.embed(batch)))  # [N, D * H]
         h: Tensor = state[0] if isinstance(state, tuple) else state  # [D, B, H]
         summary = torch.cat(list(h), -1)  # [B, D * H]
@@ -66,18 +68,18 @@ class Classifier(nn.Module):
         return scores
 
     def embed(self, batch: DocumentBatch) -> Tensor:
-        """What the layer reads of every word, ``[N, width]``: its vector and what its characters say."""
+        """Return what the layer reads of every word, ``[N, width]``: its vector and that of its spelling."""
         vectors: Tensor = self.input(batch.tokens)
         return vectors
 
     @torch.no_grad()
     def probabilities(self, batch: DocumentBatch) -> Tensor:
-        """Of the classes of each document, ``[B, classes]``."""
+        """Return the probabilities of each document's classes, ``[B, classes]``."""
         shares: Tensor = self(batch).softmax(-1)
         return shares
 
     def forward_unit(self) -> LRN:
-        """The layer's forward direction alone, for :mod:`lrn.analysis`: LRN and its relatives only."""
+        """Return the layer's forward direction alone, for :mod:`lrn.analysis`: LRN and its relatives only."""
         unit = self.unit
         if not isinstance(unit, LRN):
             raise ValueError(
@@ -95,7 +97,7 @@ def _layer(config: DocConfig, width: int) -> Unit:
 
 
 def smoothed_loss(scores: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """Cross entropy with ``smoothing`` shared by all classes but the right one, less what cannot be helped.
+    """Return the cross entropy with ``smoothing`` shared by all wrong classes, less what cannot be helped.
 
     >>> scores = torch.tensor([[30.0, -30.0]])
     >>> round(float(smoothed_loss(scores, torch.tensor([0]), 0.0)), 6)
@@ -111,7 +113,7 @@ def smoothed_loss(scores: Tensor, labels: Tensor, smoothing: float) -> Tensor:
 
 
 def count(config: DocConfig, characters: int, classes: int) -> int:
-    """Parameters as the paper counts them: of the word vectors only the three special ones."""
+    """Count parameters as the paper does: of the word vectors only the three special ones."""
     with torch.device("meta"):
         model = Classifier(config, characters, classes, vectors=torch.empty(1, config.word_width))
     return sum(parameter.numel() for parameter in model.parameters())

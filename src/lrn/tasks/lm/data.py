@@ -40,7 +40,7 @@ class Corpus:
 
 
 def read_folder(folder: str | Path) -> Corpus:
-    """A folder's ``train.txt``, ``valid.txt`` and ``test.txt`` (or ``wiki.train.tokens``, …).
+    """Read a folder's ``train.txt``, ``valid.txt`` and ``test.txt`` (or ``wiki.train.tokens``, …).
 
     Words are what stands between blanks. The vocabulary is every word of all three files, in order
     of appearance. Nothing else is done to the text.
@@ -66,7 +66,7 @@ def read_folder(folder: str | Path) -> Corpus:
 
 
 def read_builtin(min_count: int = 3) -> Corpus:
-    """The built-in text: the documentation of the Python that runs this.
+    """Read the built-in text: the documentation of the Python that runs this.
 
     The vocabulary comes from the training part; words seen there less than ``min_count`` times, or only
     in the other parts, are ``<unk>``.
@@ -87,7 +87,7 @@ def read_builtin(min_count: int = 3) -> Corpus:
 
 
 def encode_file(path: str | Path, vocabulary: Vocabulary) -> Tensor:
-    """A text file as one stream, by the rules of :func:`read_folder` and a vocabulary that is given.
+    """Read a text file as one stream, by the rules of :func:`read_folder` and a vocabulary that is given.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +123,7 @@ def _tensor(stream: array[int]) -> Tensor:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and words of each line, ``<eos>`` last; of blank lines too."""
+    """Yield number and words of each line, blank ones too, with ``<eos>`` last."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if not path.is_file():
@@ -152,7 +152,7 @@ def _check_words(words: list[str], where: str) -> None:
 
 
 def batchify(stream: Tensor, columns: int) -> Tensor:
-    """The stream ``[N]`` as ``columns`` pieces of consecutive text side by side, ``[T, B]``.
+    """Cut the stream ``[N]`` into ``columns`` pieces of consecutive text side by side, ``[T, B]``.
 
     What does not fill a row is cut off.
 
@@ -174,7 +174,7 @@ def batchify(stream: Tensor, columns: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Segment:
-    """Steps ``start`` to ``start + length`` are read, those one later predicted.
+    """A segment of text: steps ``start`` to ``start + length`` are read, those one later predicted.
 
     The learning rate of a training step is multiplied by ``scale``.
     """
@@ -185,7 +185,7 @@ class Segment:
 
 
 def segments(steps: int, *, base: int = 70, delta: int = 40, seed: int, epoch: int) -> list[Segment]:
-    """The training segments of one epoch over ``[steps, B]``: of random lengths, back to back.
+    """Return the training segments of one epoch over ``[steps, B]``: of random lengths, back to back.
 
     Lengths are normally distributed around ``base`` (one time in twenty around half of it) with standard
     deviation 5, at least 5 and at most ``base + delta``. The plan depends on the arguments alone, so
@@ -212,7 +212,7 @@ def segments(steps: int, *, base: int = 70, delta: int = 40, seed: int, epoch: i
 
 
 def fixed_segments(steps: int, length: int) -> list[Segment]:
-    """Segments of one length, the last one cut: every step from the second on is predicted once.
+    """Return segments of one length, the last one cut: every step from the second on is predicted once.
 
     >>> fixed_segments(6, 3)
     [Segment(start=0, length=3, scale=1.0), Segment(start=3, length=2, scale=1.0)]

@@ -19,14 +19,14 @@ State = list[Any]  # one layer's state each: a tensor, or a pair of them
 
 @dataclass
 class Features:
-    """What the recurrent layers make of a segment: ``[T, B, last]``, before and after dropout."""
+    """The output of the recurrent layers on a segment, ``[T, B, last]``, before and after dropout."""
 
     raw: Tensor
     dropped: Tensor
 
 
 class LanguageModel(nn.Module):
-    """Predicts the next word from all words so far.
+    """A model that predicts the next word from all words so far.
 
     >>> import torch
     >>> model = LanguageModel(LMConfig(embedding=4, hidden=6, last=4), words=10)
@@ -56,31 +56,32 @@ class LanguageModel(nn.Module):
         self.drop_output = LockedDropout(config.drop_output)
 
     def forward(self, text: Tensor, state: State | None = None) -> tuple[Features, State]:
-        """``text [T, B]`` -> features of every position, state after the last."""
-        x = self.drop_input(self.drop_words(text, self.embedding.weight))
+        """Read ``text [T, B]``; returns the features of every position and the state after the last."""
+        x = self.drop_input(self.drop_words(text, self.embedding.weight))  # [T, B, embedding]
         after: State = []
         with one_mask():
             for number, layer in enumerate(self.layers):
                 if number:
                     x = self.drop_hidden(x)
-                x, final = layer(x, state[number] if state else None)
+                x, final = layer(x, state[number] if state else None)  # [T, B, hidden], at last [T, B, last]
                 after.append(final)
         return Features(x, self.drop_output(x)), after
 
     def loss(self, features: Features, target: Tensor) -> Tensor:
-        """Mean negative log-probability of ``target [T, B]``."""
+        """Return the mean negative log-probability of ``target [T, B]``."""
         return self.head.loss(features.dropped, self.embedding.weight, target)
 
     def losses(self, features: Features, target: Tensor) -> Tensor:
-        """The same for every word, without a gradient."""
+        """Return the negative log-probability of every word of ``target [T, B]``, without a gradient."""
         return self.head.losses(features.dropped, self.embedding.weight, target)
 
     def log_probabilities(self, features: Features) -> Tensor:
+        """Return the log-probabilities of all words at every position, ``[T, B, words]``."""
         return self.head(features.dropped, self.embedding.weight)  # type: ignore[no-any-return]
 
 
 def regularisation(features: Features, ar: float, tar: float) -> Tensor:
-    """Activation (AR, on the dropped output) and temporal activation regularisation (TAR, on the raw one)."""
+    """Return activation (AR, dropped output) plus temporal activation regularisation (TAR, raw output)."""
     total = features.raw.new_zeros(())
     if ar:
         total = total + ar * features.dropped.pow(2).mean()
@@ -90,7 +91,7 @@ def regularisation(features: Features, ar: float, tar: float) -> Tensor:
 
 
 def detach(state: State) -> State:
-    """Carried over to the next segment, but not differentiated through."""
+    """Return the state as the next segment gets it: no gradient goes back through it."""
     return [
         tuple(part.detach() for part in layer) if isinstance(layer, tuple) else layer.detach()
         for layer in state
@@ -98,7 +99,7 @@ def detach(state: State) -> State:
 
 
 def count(config: LMConfig, words: int) -> int:
-    """Parameters of the model; the tied matrix counts once."""
+    """Count the parameters of the model; the tied matrix counts once."""
     with torch.device("meta"):
         model = LanguageModel(config, words)
     return sum(parameter.numel() for parameter in model.parameters())

@@ -30,7 +30,7 @@ PAD = "<pad>"
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words and their IOB2 tags."""
+    """The words of a sentence and their IOB2 tags."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
@@ -47,7 +47,7 @@ class Dataset:
 
 
 def read_conll(path: Path) -> list[Sentence]:
-    """A file of columns, the word first and its tag last, with a blank line after each sentence.
+    """Read a file of columns, the word first and its tag last, with a blank line after each sentence.
 
     Two or four columns; tags in IOB1, IOB2 or IOBES, brought to IOB2; lines of ``-DOCSTART-`` are dropped.
     """
@@ -88,13 +88,13 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_folder(folder: Path) -> Dataset:
-    """The three files of a data set, named in one of the known ways."""
+    """Read the three files of a data set, named in one of the known ways."""
     paths = find_files(folder, NAMINGS, "without --data sentences of our own making are used")
     return _dataset([read_conll(path) for path in paths], source=str(folder))
 
 
 def read_builtin(sentences: int, seed: int = 1) -> Dataset:
-    """Sentences that :mod:`generator` makes; valid and test use names and templates not seen in training."""
+    """Make sentences with :mod:`generator`; valid and test have names and templates that training has not."""
     small = max(100, sentences // 5)
     parts = [
         [Sentence(tuple(w), tuple(t)) for w, t in generator.sentences(count, part=part, seed=seed)]
@@ -128,7 +128,7 @@ class Codes(Vocabularies):
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence], more_words: Iterable[str] = ()) -> Codes:
-        """Words and characters of the training sentences and of ``more_words``, those that have a vector."""
+        """Number words and characters of the training sentences and of ``more_words``, those with vectors."""
         sentences, more_words = list(sentences), list(more_words)
         words = dict.fromkeys(word.lower() for s in sentences for word in s.words)
         characters = dict.fromkeys(c for s in sentences for word in s.words for c in word)
@@ -143,7 +143,7 @@ class Codes(Vocabularies):
 
 @dataclass(frozen=True)
 class SentenceBatch(Batch):
-    """B sentences of similar length, of at most T words."""
+    """A batch of B sentences of similar length, of at most T words."""
 
     tokens: Tokens  # [B, T]
     packing: Packing
@@ -163,7 +163,7 @@ class SentenceBatch(Batch):
 def encode(
     sentences: Sequence[Sequence[str]], codes: Codes, tags: Sequence[Sequence[str]] = ()
 ) -> SentenceBatch:
-    """A batch of these sentences, none of them empty."""
+    """Make a batch of these sentences, none of them empty."""
     lengths = [len(words) for words in sentences]
     different: dict[str, int] = {}
     spellings = [[different.setdefault(word, len(different)) for word in words] for words in sentences]
@@ -180,6 +180,6 @@ def encode(
 
 
 def _packing(lengths: Sequence[int]) -> Packing:
-    """A packing with equally long ones in the order in which torch's pack_padded_sequence would put them."""
+    """Pack, with equally long sequences in the order in which torch's pack_padded_sequence would put them."""
     order = torch.from_numpy(np.array(lengths)).sort(descending=True).indices
     return Packing.of(lengths, order.numpy())

@@ -90,7 +90,7 @@ In {L} , {P} told {O} to wait .
 
 
 def sentences(count: int, *, part: str = "train", seed: int = 1) -> Iterator[tuple[list[str], list[str]]]:
-    """Words and IOB2 tags of ``count`` sentences.
+    """Yield words and IOB2 tags of ``count`` sentences.
 
     >>> words, tags = next(sentences(1))
     >>> len(words) == len(tags)
@@ -117,7 +117,7 @@ def _pick(draw: np.random.Generator, values: list[str]) -> str:
 
 
 class _Names:
-    """Fills a template's pieces; two thirds of each list are for training, the rest for the other parts."""
+    """Names for a template's pieces; two thirds of each list are for training, the others for other parts."""
 
     def __init__(self, draw: np.random.Generator, held_out: bool) -> None:
         self.draw, self.held_out = draw, held_out
@@ -127,7 +127,7 @@ class _Names:
         return _pick(self.draw, values[border:] if self.held_out else values[:border])
 
     def fill(self, piece: str) -> tuple[list[str], str]:
-        """The words for a piece, and the type of the entity they are."""
+        """Return the words for a piece, and the type of the entity they are."""
         chance = float(self.draw.random())
         if piece == "{P}":
             last = _pick(self.draw, SHARED) if chance < 0.3 else self._from(LAST)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Tagger(nn.Module):
-    """Tags the words of sentences.
+    """A tagger of the words of sentences.
 
     >>> from lrn.tasks.ner.data import Codes, Sentence, encode
     >>> codes = Codes.of([Sentence(("Anna", "sleeps"), ("B-PER", "O"))])
@@ -53,7 +53,7 @@ class Tagger(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def emissions(self, batch: SentenceBatch) -> Tensor:
-        """Scores of every word's tags, ``[B, T, tags]``."""
+        """Return the scores of every word's tags, ``[B, T, tags]``."""
         words = self.dropout(self.input(batch.tokens))  # [B, T, width]
         packed, _ = self.context(batch.packing.pack(words))  # [N, 2 * H]
         context = batch.packing.pad(packed.data)  # [B, T, 2 * H]
@@ -61,13 +61,13 @@ class Tagger(nn.Module):
         return scores
 
     def loss(self, batch: SentenceBatch) -> Tensor:
-        """Mean over sentences of the negative log-likelihood a word."""
-        likelihood = self.crf.log_likelihood(self.emissions(batch), batch.tags, batch.mask)
+        """Return the mean over sentences of the negative log-likelihood a word."""
+        likelihood = self.crf.log_likelihood(self.emissions(batch), batch.tags, batch.mask)  # [B]
         return -(likelihood / batch.mask.sum(1)).mean()
 
     @torch.no_grad()
     def tag(self, batch: SentenceBatch) -> list[list[str]]:
-        """The best tags of each sentence."""
+        """Return the best tags of each sentence."""
         best = self.crf.decode(self.emissions(batch), batch.mask).tolist()
         lengths = batch.lengths.tolist()
         names = self.codes.tags.words
@@ -93,7 +93,7 @@ def _character_vectors(characters: int, width: int) -> nn.Embedding:
 
 
 def _layer(name: str, width: int, hidden: int) -> Unit:
-    """Both directions of a unit. In this task's released code ATR has no tanh, as in ATR's own paper."""
+    """Make both directions of a unit. In this task's released code ATR has no tanh, as in ATR's own paper."""
     more = {"activation": "identity"} if name == "atr" else {}
     unit = make_unit(name, width, hidden, bidirectional=True, batch_first=True, **more)
     glorot_fused(unit)
@@ -101,7 +101,7 @@ def _layer(name: str, width: int, hidden: int) -> Unit:
 
 
 def count(config: NERConfig, characters: int, tags: int) -> int:
-    """Parameters as the paper counts them: without the word vectors."""
+    """Count parameters as the paper does: without the word vectors."""
     with torch.device("meta"):
         inside = config.word_width + 2 * config.char_hidden
         units = [

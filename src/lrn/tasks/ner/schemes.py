@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 SCHEMES = ("iob1", "iob2", "iobes")
-_PREFIXES = {"iob1": "IOB", "iob2": "IOB", "iobes": "IOBES"}
 
 
 class Entity(NamedTuple):
-    """Words ``start`` to before ``end`` are one entity of this type."""
+    """An entity: its type, and that it is the words ``start`` to before ``end``."""
 
     type: str
     start: int
@@ -18,7 +17,7 @@ class Entity(NamedTuple):
 
 
 def split(tag: str) -> tuple[str, str]:
-    """A tag's prefix and type; ``O`` has no type.
+    """Split a tag into its prefix and its type; ``O`` has no type.
 
     >>> split("B-PER"), split("O")
     (('B', 'PER'), ('O', ''))
@@ -28,7 +27,7 @@ def split(tag: str) -> tuple[str, str]:
 
 
 def check(tag: str) -> str:
-    """The tag, if it is one; else a ``ValueError``."""
+    """Return the tag if it is one, else raise a ``ValueError``."""
     prefix, kind = split(tag)
     if tag != "O" and (prefix not in tuple("BIES") or not kind):
         raise ValueError(f"{tag!r} is not a tag; expected O, or B-, I-, E- or S- and a type, like B-PER")
@@ -36,7 +35,7 @@ def check(tag: str) -> str:
 
 
 def entities(tags: Sequence[str]) -> list[Entity]:
-    """The entities that tags of any scheme mark, by the rules of conlleval.
+    """Return the entities that tags of any scheme mark, by the rules of conlleval.
 
     An entity begins at B or S, at an I or E that follows O or another type, and after an E or S; it ends
     before whatever does not go on with it.
@@ -59,7 +58,7 @@ def entities(tags: Sequence[str]) -> list[Entity]:
 
 
 def mark(length: int, spans: Sequence[Entity], scheme: str = "iob2") -> list[str]:
-    """Tags of a scheme for entities that do not overlap.
+    """Return the tags of a scheme for entities that do not overlap.
 
     >>> mark(4, [Entity("PER", 0, 2), Entity("LOC", 3, 4)], "iobes")
     ['B-PER', 'E-PER', 'O', 'S-LOC']
@@ -82,8 +81,9 @@ def mark(length: int, spans: Sequence[Entity], scheme: str = "iob2") -> list[str
 
 
 def allowed_transitions(tags: Sequence[str]) -> list[list[bool]]:
-    """For IOB2 tags, which may follow which: an I only a B or I of its type. The last row is the sentence's
-    beginning, the last column its end.
+    """Return which IOB2 tag may follow which: an I only a B or I of its type.
+
+    The last row is the sentence's beginning, the last column its end.
 
     >>> allowed_transitions(["O", "B-X", "I-X"])[0]
     [True, True, False, True]

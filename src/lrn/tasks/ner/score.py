@@ -32,7 +32,7 @@ class Counts:
 
 
 def score(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, Counts]:
-    """Scores by type, and ``all`` of them; an entity is right if its type and both its ends are.
+    """Return counts by type, and of ``all``; an entity is right if its type and both its ends are.
 
     >>> score([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "B-PER"]])["all"].f1
     50.0
