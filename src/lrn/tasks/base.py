@@ -267,7 +267,7 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         learner: Any = loop.learner
         options = self.settings.evaluate(part="test")
         found: dict[str, Any] = {"unit": learner.config.unit, **figures_of(learner)}
-        if self.tests_last_epoch:
+        if self.tests_last_epoch and learner.config.test:
             with learner.averaged_weights(loop.optimizer):
                 last = rounded(self.score(learner.loaded, learner.data, options, "testing").figures, "test_")
             found[f"{self.metric}_last_epoch"] = last[self.metric]
