@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,3 +93,8 @@ def lrn(*words: object) -> int:
 def metrics(run: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((run / "metrics.json").read_text())
     return found
+
+
+def given(monkeypatch: Any, content: bytes) -> None:
+    """As standard input."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))

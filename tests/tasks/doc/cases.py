@@ -1,7 +1,6 @@
 """What the tests of the classifier share: small settings, documents, learners and trainings."""
 
 import csv
-import io
 from pathlib import Path
 
 from runs import flags
@@ -41,8 +40,3 @@ def write_documents(folder: Path) -> Path:
             csv.writer(file, quoting=csv.QUOTE_ALL).writerows(rows)
     (folder / "classes.txt").write_text("against\nfor\n")
     return folder
-
-
-def given(monkeypatch, text: bytes) -> None:
-    """As standard input."""
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))

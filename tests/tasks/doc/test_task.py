@@ -13,8 +13,8 @@ import torch
 from runs import Fault, flags, leftovers, logged, same, trained, without_times
 from runs import lrn as lrn_apart
 from safetensors.torch import load_file
-from tasks.doc.cases import TINY, given, learner, train_run, write_documents
-from tasks.trainings import learnt, loop_of, lrn, metrics
+from tasks.doc.cases import TINY, learner, train_run, write_documents
+from tasks.trainings import given, learnt, loop_of, lrn, metrics
 
 from lrn.tasks.doc import generator, task
 from lrn.tasks.doc.config import DocConfig, EvaluateConfig

@@ -1,17 +1,11 @@
 """Tagging lines of text: every form, whatever comes in."""
 
-import io
 import json
 
 import pytest
-from tasks.trainings import lrn
+from tasks.trainings import given, lrn
 
 from lrn.tasks.ner.model import Tagger
-
-
-def given(monkeypatch, content):
-    """As standard input."""
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
 @pytest.mark.parametrize("form", ["conll", "json", "colour"])
