@@ -12,16 +12,34 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+from torch.utils import backend_registration
 
 from lrn.text.batches import Batch
 
-if torch._C._get_privateuse1_backend_name() != "accel":
-    _setup_privateuseone_for_python_backend("accel")
-
-DEVICE = torch.device("accel:0")
-
 T = TypeVar("T")
+
+
+class _Module(backend_registration._DummyBackendModule):
+    """What torch asks of a device: this one has no random numbers to save, and knows autocast."""
+
+    def device_count(self) -> int:
+        return 0
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.bfloat16, torch.float16]
+
+
+class _Hook(backend_registration._DummyPrivateUse1Hook):
+    """The device stays with the process, so that whoever does not use it must not find it."""
+
+    in_use = False
+
+    def is_available(self) -> bool:
+        return _Hook.in_use
+
+
+backend_registration._setup_privateuseone_for_python_backend("accel", _Module(), _Hook())
+DEVICE = torch.device("accel:0")
 
 
 @contextmanager
@@ -39,5 +57,9 @@ def elsewhere() -> Iterator[Callable[[T], T]]:
         assert isinstance(value, Tensor)
         return mode.from_tensor(value).to(DEVICE)
 
-    with mode:
-        yield move
+    _Hook.in_use = True
+    try:
+        with mode:
+            yield move
+    finally:
+        _Hook.in_use = False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from lrn.training.config import TrainConfig
+from lrn.training.config import ACCELERATORS, TrainConfig
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -27,6 +27,7 @@ _AUTOCAST = {"bf16": torch.bfloat16, "16": torch.float16}
 def choose(accelerator: str) -> torch.device:
     """The device that a model is used on: ``auto`` is the machine's accelerator, else the processor."""
     found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    found = found if found and found.type in ACCELERATORS else None  # of others nothing is known
     if accelerator == "auto":
         return found or torch.device("cpu")
     if accelerator != "cpu" and (found is None or found.type != accelerator):
