@@ -153,6 +153,20 @@ def test_learns_from_what_it_reads():
     assert dynamic_loss(made, stream, statistics, DYNAMIC) < mean_loss(made, stream, 1) - 0.5
 
 
+def test_learns_in_bf16_too():
+    """Autocast keeps a copy of every weight that it has cast: here they change under its eyes."""
+    made, stream = model().float(), text(5).repeat(20)
+    statistics = gradient_statistics(made, text(70), DYNAMIC)
+    losses = []
+    for cached in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, cache_enabled=cached):
+            before = mean_loss(made, stream, 1)
+            losses.append(dynamic_loss(made, stream, statistics, DYNAMIC))
+            assert losses[-1] < before - 0.5
+            assert mean_loss(made, stream, 1) == before  # the weights are back
+    assert losses[1] == losses[0]
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_leaves_the_model_as_it_was(training):
     made = model(**DROPS).float().train(training)

@@ -126,6 +126,7 @@ def dynamic_loss(
                     back = torch._foreach_sub(start, parameters)
                     torch._foreach_addcmul_(parameters, back, pull)
                     torch._foreach_addcmul_(parameters, gradients, inverse, -dynamic.rate)
+                torch.clear_autocast_cache()  # which has the weights as they were
                 if not math.isfinite(total):
                     raise ValueError(
                         f"dynamic evaluation diverged (rate {dynamic.rate}, decay {dynamic.decay}, "
@@ -136,6 +137,7 @@ def dynamic_loss(
     finally:
         with torch.no_grad():
             torch._foreach_copy_(parameters, start)
+        torch.clear_autocast_cache()
     return total / weight
 
 
