@@ -89,7 +89,11 @@ def trained(config, folder, curve=()):
 
 
 def by_hand(first, config, text, steps):
-    """SGD: the weights after each step, from those of the model ``first`` on."""
+    """SGD: the weights after each step, from those of the model ``first`` on.
+
+    A step is of as many segments as ``config.accumulate`` says; each counts by its words, and the learning
+    rate is the mean of theirs.
+    """
     model = copy.deepcopy(first).train()
     parameters = list(model.parameters())
     columns = batchify(text.train, config.batch_size)
@@ -97,19 +101,25 @@ def by_hand(first, config, text, steps):
     for epoch in range(config.epochs):
         state = None
         plan = segments(len(columns), base=config.bptt, delta=config.delta, seed=config.seed, epoch=epoch)
-        for s in plan[: steps - len(weights)]:
-            words = columns[s.start : s.start + s.length + 1]
-            features, _ = model(words[:-1], state)
-            each, after = log_probabilities_of(model, words[:-1], words[1:], state)
-            o, r = features.dropped, features.raw
-            loss = -each.mean() + config.ar * (o**2).mean() + config.tar * ((r[1:] - r[:-1]) ** 2).mean()
-            gradients = torch.autograd.grad(loss, parameters)
+        size = config.accumulate
+        for start in range(0, len(plan), size)[: steps - len(weights)]:
+            several = plan[start : start + size]
+            objective = 0.0
+            for s in several:
+                words = columns[s.start : s.start + s.length + 1]
+                features, _ = model(words[:-1], state)
+                each, after = log_probabilities_of(model, words[:-1], words[1:], state)
+                o, r = features.dropped, features.raw
+                loss = -each.mean() + config.ar * (o**2).mean() + config.tar * ((r[1:] - r[:-1]) ** 2).mean()
+                objective += loss * s.length / sum(other.length for other in several)
+                state = detach(after)
+            gradients = torch.autograd.grad(objective, parameters)
             norm = torch.sqrt(sum((g**2).sum() for g in gradients))
             factor = min(1.0, config.clip / (float(norm) + 1e-6)) if config.clip else 1.0
+            scale = sum(s.scale for s in several) / len(several)
             with torch.no_grad():
                 for p, g in zip(parameters, gradients, strict=True):
-                    p -= config.lr * s.scale * (factor * g + config.weight_decay * p)
-            state = detach(after)
+                    p -= config.lr * scale * (factor * g + config.weight_decay * p)
             weights.append([p.detach().clone() for p in parameters])
     return weights
 
@@ -118,13 +128,16 @@ def by_hand(first, config, text, steps):
 
 
 @pytest.mark.parametrize("unit", ["lrn", "sru"])
-def test_training_is_what_one_writes_by_hand(tmp_path, unit):
+@pytest.mark.parametrize("own", [{}, {"accumulate": 2}, {"accumulate": 3, "small_batch": 2}])
+def test_training_is_what_one_writes_by_hand(tmp_path, unit, own):
     """SGD, segment's learning rate, clipping, decay, AR and TAR, carried state, new at each epoch."""
-    config = small(unit=unit, experts=2, epochs=2, **PAPERS_WAY)
+    config = small(unit=unit, experts=2, epochs=2, **PAPERS_WAY, **own)
     loop = watched(config)
     expected = by_hand(loop.learner.model, config, corpus(), steps=100)
     train(loop, tmp_path / "run")
-    assert len(loop.iterates) == len(expected) > 6
+    plans = [len(loop.learner.plan(epoch)) for epoch in (0, 1)]
+    assert len(loop.iterates) == len(expected) == sum(math.ceil(n / config.accumulate) for n in plans)
+    assert sum(plans) > 6
     assert len({round(scale, 3) for scale in loop.scales}) > 2
     for actual, wanted in zip(loop.iterates, expected, strict=True):
         assert_same(actual, wanted, atol=1e-10)
