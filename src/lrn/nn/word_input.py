@@ -25,6 +25,7 @@ class WordInput(nn.Module):
             :class:`SpellingPool`.
         drop_words: what training does to numbers of words before they are looked up.
 
+    >>> from lrn.text.batches import Tokens
     >>> spelling = SpellingPool(nn.Embedding(9, 4))
     >>> words = WordInput(nn.Embedding(5, 6), spelling, WordDropout(0.1, becomes=0))
     >>> tokens = Tokens(torch.tensor([[1, 3, 1]]), torch.tensor([[0, 1, 0]]), torch.tensor([[8, 1], [2, 0]]))
@@ -57,7 +58,7 @@ class SpellingRNN(nn.Module):
         unit: a bidirectional unit of one layer, batch first.
 
     >>> import lrn
-    >>> from lrn.text.batches import Packing
+    >>> from lrn.text.batches import Packing, Tokens
     >>> unit = lrn.LRN(4, 3, bidirectional=True, batch_first=True)
     >>> tokens = Tokens(*torch.tensor([[1, 2], [0, 1]]), torch.tensor([[8, 1], [2, 0]]), Packing.of([2, 1]))
     >>> SpellingRNN(nn.Embedding(9, 4), unit)(tokens).shape

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,9 +19,9 @@ from tasks.trainings import given, learnt, loop_of, lrn, metrics
 
 from lrn.tasks.doc import generator, task
 from lrn.tasks.doc.config import DocConfig, EvaluateConfig
-from lrn.tasks.doc.data import encode, read_cues, split
+from lrn.tasks.doc.data import Codes, encode, frequent_words, read_cues, split
 from lrn.tasks.doc.model import smoothed_loss
-from lrn.tasks.doc.task import TASK, classify
+from lrn.tasks.doc.task import TASK, Kept, classify
 from lrn.training import checkpoint
 from lrn.training.learner import Place, Step
 
@@ -124,6 +125,15 @@ def test_the_plan_has_no_validation_in_it(cues):
     assert not set(planned) & set(valid.tolist())
 
 
+@pytest.mark.parametrize("sizes", [(8, 8), (8, 3)])
+def test_the_norm_counts_once_for_several_batches(sizes, cues):
+    student, piece = learner(cues, l2=0.1), np.arange(sum(sizes))
+    expected = learnt(student, piece).gradients
+    found = learnt(student, piece[: sizes[0]], piece[sizes[0] :]).gradients
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
 # Scoring ------------------------------------------------------------------------------------------
 
 
@@ -139,6 +149,16 @@ def test_classify_in_the_order_given(size, cues, monkeypatch):
         torch.testing.assert_close(found[row], model.probabilities(batch)[0], rtol=0, atol=1e-6)
     assert told[-1] == 1
     assert told == sorted(told)
+
+
+def test_every_set_of_documents_has_its_own_table(cues):
+    """Even where one set takes the place in memory of another that is gone."""
+    kept = Kept(Codes.of(cues, frequent_words(cues, 1)))
+    for count in range(1, 9):
+        documents = SimpleNamespace(types=[cues.types[n] for n in range(count)])
+        assert len(kept.table(documents).rows) == count
+        assert kept.table(documents) is kept.table(documents)
+        del documents
 
 
 @pytest.mark.parametrize("part", ["train", "valid", "test"])

@@ -37,7 +37,7 @@ def test_the_run_folder(run):
     assert about["vectors"]["words"] == 2
     assert about["data"]["train"]["sentences"] == 40
     weights = checkpoint.load(run / "best.ckpt", "ner")["model"]
-    assert weights["words.weight"].shape[1] == 4  # the file's width, not that of the flags
+    assert weights["input.word_vectors.weight"].shape[1] == 4  # the file's width, not that of the flags
     assert json.loads((run / "config.json").read_text())["word_width"] == 4
 
 

@@ -53,14 +53,13 @@ class Kept:
     codes: Codes
     vectors: Tensor | None = None  # [words but the special ones, width]
     about: dict[str, Any] = field(default_factory=dict)
-    _tables: dict[int, SpellingTable] = field(default_factory=dict, repr=False, compare=False)
+    _known: list[tuple[Documents, SpellingTable]] = field(default_factory=list, repr=False, compare=False)
 
     def table(self, data: Documents) -> SpellingTable:
         """Every type of word in the documents by number; worked out once for the same documents."""
-        if id(data) not in self._tables:
-            self._tables.clear()
-            self._tables[id(data)] = self.codes.table(data.types)
-        return self._tables[id(data)]
+        if not self._known or self._known[0][0] is not data:
+            self._known[:] = [(data, self.codes.table(data.types))]
+        return self._known[0][1]
 
     def save(self, folder: Path) -> None:
         self.codes.save(folder)
