@@ -7,10 +7,10 @@ import pytest
 import torch
 from lightning.fabric import Fabric
 from lightning.fabric.plugins import MixedPrecision
-from runs import same, without_times, write_text
+from runs import TINY, same, without_times, write_text
 
-from lrn import tasks
-from lrn.training import checkpoint, device
+from lrn import cli, tasks
+from lrn.training import checkpoint, device, show
 from lrn.training.loop import Loop
 
 SMALL = {"embedding": 8, "hidden": 12, "last": 8, "layers": 2, "batch_size": 4, "bptt": 10, "delta": 4}
@@ -59,7 +59,7 @@ def test_losses_wait_until_they_are_read(data):
     assert loop.learner.progress.losses == []
     assert loop.latest_loss() == taken[-1]
     assert loop.read_losses() == loop.learner.progress.losses == taken
-    assert math.isnan(loop.latest_loss())
+    assert loop.latest_loss() == taken[-1]
 
 
 def test_a_loss_that_is_not_finite_is_named_when_it_is_read(data):
@@ -116,3 +116,13 @@ def test_gradients_are_clipped_at_their_own_scale(data):
         loop._stepper.step = spy
         loop.take(loop.learner.steps(0)[0])
     assert seen == pytest.approx([1e-3, 1e-3], rel=1e-3)
+
+
+def test_the_loss_that_is_shown_is_always_a_number(text, tmp_path, monkeypatch, capsys):
+    """Also right after the losses have been read for the log."""
+    monkeypatch.setattr(show, "QUIET_SECONDS", 0.0)  # a line for every step
+    words = ["train", "lm", "--data", str(text), "--out", str(tmp_path / "run"), *TINY]
+    assert cli.main([*words, "--max_steps", "25"]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "tokens/s" in line]
+    assert len(lines) == 25
+    assert all(" loss " in line and "nan" not in line for line in lines)

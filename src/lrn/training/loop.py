@@ -37,8 +37,8 @@ class Loop:
         self.place = Place(fabric.global_rank, fabric.world_size)
         self.host = Host(fabric.world_size)
         self.module = fabric.setup_module(_Runner(learner.model))
-        self._read: list[float] = []
         self._unread: list[tuple[Step, Tensor]] = []
+        self._latest: Tensor | None = None
         self.new_optimizer()
 
     @property
@@ -84,6 +84,7 @@ class Loop:
         self._step_optimizer(learner.rate(step))
         learner.update_average()
         self._unread.append((step, total))
+        self._latest = total
         self._count(step, time.perf_counter() - began)
         return total
 
@@ -139,7 +140,7 @@ class Loop:
 
     def latest_loss(self) -> float:
         """This process's loss in the latest step: waits for the device, but for nobody else."""
-        return float(self._unread[-1][1]) if self._unread else math.nan
+        return math.nan if self._latest is None else float(self._latest)
 
     def first_does(self, action: Callable[[], T]) -> T | None:
         """Let the first process do something, and all know whether it could; elsewhere the result is None."""
