@@ -65,7 +65,7 @@ class SpellingRNN(nn.Module):
     torch.Size([2, 6])
     """
 
-    def __init__(self, character_vectors: nn.Embedding, unit: Unit) -> None:
+    def __init__(self, character_vectors: nn.Module, unit: Unit) -> None:
         super().__init__()
         self.character_vectors = character_vectors
         self.unit = unit
