@@ -1,6 +1,5 @@
 """Going on with a text, and scoring texts."""
 
-import json
 import math
 
 import pytest
