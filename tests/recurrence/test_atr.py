@@ -277,28 +277,6 @@ def test_fake_strides(layout):
                 assert (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
 
 
-@pytest.mark.parametrize("bidirectional", [False, True])
-def test_compile(bidirectional):
-    """One graph, forward and backward, for any sequence length and batch."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    unit = lrn.ATR(3, 5, 2, bidirectional=bidirectional, dtype=torch.float64)
-    compiled = torch.compile(unit, fullgraph=True, dynamic=True, backend="aot_eager")
-    for steps, batch in ((4, 3), (7, 2), (33, 5)):
-        for more in ({}, {"lengths": torch.arange(batch), "reset": randn(steps, batch, seed=3) > 0.5}):
-            results = []
-            for run in (compiled, unit):
-                x = randn(steps, batch, 3).requires_grad_()
-                output, final = run(x, **more)
-                gradients = torch.autograd.grad(output.sin().sum() + final.sum(), [x, *unit.parameters()])
-                results.append(dict(enumerate([output.detach(), final.detach(), *gradients])))
-            for n, value in results[1].items():
-                torch.testing.assert_close(results[0][n], value, rtol=0, atol=1e-12)
-    with torch.no_grad():
-        torch.testing.assert_close(compiled(x)[0], unit(x)[0], rtol=0, atol=1e-12)
-    torch._dynamo.reset()
-
-
 class Calls(TorchDispatchMode):
     """Which of our ops run inside."""
 

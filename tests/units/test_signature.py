@@ -133,3 +133,15 @@ def test_engine_choice_is_a_block():
         with lrn.engine(name):
             output, _ = unit(x)
         torch.testing.assert_close(output, expected, rtol=1e-5, atol=1e-6)
+
+
+@names
+def test_subclass(name):
+    """A user's class made from a unit runs as that unit, and goes by its own name."""
+    own = class_of(name)
+    unit = type("Mine", (own,), {})(3, 4)
+    twin = own(3, 4)
+    twin.load_state_dict(unit.state_dict())
+    x = torch.randn(5, 2, 3)
+    assert torch.equal(unit(x)[0], twin(x)[0])
+    assert repr(unit) == "Mine(3, 4)"

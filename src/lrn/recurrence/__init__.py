@@ -5,7 +5,20 @@ from lrn.recurrence.atr import walk_atr
 from lrn.recurrence.cells import CELLS, Cell
 from lrn.recurrence.dispatch import engine, engines
 from lrn.recurrence.layer import layer, project
+from lrn.recurrence.matrix import fused_layer, walk_matrix
 from lrn.recurrence.ops import scan
 from lrn.recurrence.rows import Rows
 
-__all__ = ["CELLS", "Cell", "Rows", "engine", "engines", "layer", "project", "scan", "walk_atr"]
+__all__ = [
+    "CELLS",
+    "Cell",
+    "Rows",
+    "engine",
+    "engines",
+    "fused_layer",
+    "layer",
+    "project",
+    "scan",
+    "walk_atr",
+    "walk_matrix",
+]

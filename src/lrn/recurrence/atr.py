@@ -16,12 +16,10 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from lrn.recurrence import cells, dispatch
-from lrn.recurrence.ops import REVERSE, below_autograd
+from lrn.recurrence import dispatch, matrix, modes
+from lrn.recurrence.matrix import walk_matrix
 from lrn.recurrence.registration import fake_gradients, one_by_one, second_gradient
 from lrn.recurrence.rows import Rows
 
@@ -44,29 +42,33 @@ def walk_atr(
     (torch.Size([5, 2, 4]), torch.Size([1, 1, 2, 4]))
     """
     if not _engine_runs(x, state, weight, rows):
-        return definition(activation, x, state, weight, bias, rows, direction)
+        projected = x.flatten(-3)  # [rows, D*H]
+        return walk_matrix(f"atr_{activation}", projected, state, weight, bias, None, rows, direction)
     keep = torch.is_grad_enabled()
     how = (rows.lengths, rows.batch_sizes, rows.reset, activation, direction, rows.batch_first, keep)
-    if torch.compiler.is_compiling():
+    if modes.compiling():
         output, _, final = torch.ops.lrn.atr(x, state, weight, bias, *how)
     elif keep:
         output, final = _Atr.apply(x, state, weight, bias, *how)  # type: ignore[no-untyped-call]
     else:
-        with below_autograd():
+        with modes.below_autograd():
             output, _, final = torch.ops.lrn.atr(x, state, weight, bias, *how)
     return output, final
 
 
 def _engine_runs(x: Tensor, state: Tensor, weight: Tensor, rows: Rows) -> bool:
-    steps = x.shape[1 if rows.batch_first else 0] if rows.batch_sizes is None else len(rows.batch_sizes)
     return (
         dispatch.choose(x.device) == "cpu"
         and x.dtype in (torch.float32, torch.float64)
         and x.dtype == state.dtype == weight.dtype
-        and steps != 1  # laying out the matrix costs more than a step
-        and not torch._C._are_functorch_transforms_active()  # torch.func and forward mode go through
-        and forward_ad._current_level < 0  # the definition, which they can differentiate
+        and (modes.compiling() or _steps(x, rows) != 1)  # laying out the matrix costs more than a step
+        and not modes.transformed()  # torch.func and forward mode go through
+        and not modes.forward_mode()  # the definition, which they can differentiate
     )
+
+
+def _steps(x: Tensor, rows: Rows) -> int:
+    return x.shape[1 if rows.batch_first else 0] if rows.batch_sizes is None else len(rows.batch_sizes)
 
 
 def definition(
@@ -79,17 +81,8 @@ def definition(
     direction: str,
 ) -> tuple[Tensor, Tensor]:
     """The same in plain torch, through ``cells.py``."""
-    outputs, finals = [], []
-    for d, reverse in enumerate(REVERSE[direction]):
-
-        def hidden(h: Tensor, d: int = d) -> Tensor:
-            return F.linear(h, weight[d], None if bias is None else bias[d])
-
-        step = cells.atr(cells.ACTIVATIONS[activation], hidden)
-        output, (final,) = rows.walk(step, x[..., d, 0, :], (state[0, d],), reverse=reverse)
-        outputs.append(output)
-        finals.append(final)
-    return torch.cat(outputs, -1), torch.stack(finals).unsqueeze(0)
+    projected = x.flatten(-3)  # [rows, D*H]
+    return matrix.definition(f"atr_{activation}", projected, state, weight, bias, None, rows, direction, None)
 
 
 class _Atr(torch.autograd.Function):
@@ -97,7 +90,7 @@ class _Atr(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
-        with below_autograd():
+        with modes.below_autograd():
             output, q, final = torch.ops.lrn.atr(*args)
         _keep(ctx, args, output, q)
         return output, final
@@ -107,7 +100,9 @@ class _Atr(torch.autograd.Function):
         given = (ctx.saved_tensors, ctx.how, grad_output, grad_final)
         if torch.is_grad_enabled():  # somebody wants a second gradient
             return _gradient(*given)
-        with below_autograd():  # not around saved_tensors: a checkpoint computes them there, with autograd
+        with (
+            modes.below_autograd()
+        ):  # not around saved_tensors: a checkpoint computes them there, with autograd
             return _gradient(*given)
 
 

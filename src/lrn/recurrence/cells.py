@@ -13,12 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 State = tuple[Tensor, ...]
 Activation = Callable[[Tensor], Tensor]
 
 ACTIVATIONS: dict[str, Activation] = {"tanh": torch.tanh, "identity": lambda x: x}
+
+
+REVERSE = {"forward": (False,), "reverse": (True,), "both": (False, True)}
+"""Which way each direction of a layer walks, by the name of them all."""
 
 
 @dataclass(frozen=True)
@@ -98,18 +103,36 @@ CELLS: dict[str, Cell] = {
 
 # The three units with a matrix inside the recurrence. `hidden` is that product, h' -> U h' (+ bias).
 Hidden = Callable[[Tensor], Tensor]
+MatrixStep = Callable[[Tensor, State], State]
 
 
-def atr(g: Activation, hidden: Hidden) -> Callable[[Tensor, State], State]:
-    def step(x: Tensor, state: State) -> State:
-        (h,) = state
-        q = hidden(h)
-        return (g(torch.sigmoid(x + q) * x + torch.sigmoid(x - q) * h),)
+@dataclass(frozen=True)
+class MatrixCell:
+    """A recurrence with a product of the hidden state inside it, and how its step is made from that product.
 
-    return step
+    ``step(hidden)(x, state)`` gets ``x [..., gates*H]`` and ``state`` as ``parts`` tensors ``[..., H]``;
+    ``hidden`` gives ``[..., gates*H]``.
+    """
+
+    name: str
+    gates: int
+    step: Callable[[Hidden], MatrixStep]
+    parts: int = 1
 
 
-def lstm(hidden: Hidden) -> Callable[[Tensor, State], State]:
+def _atr(g: Activation) -> Callable[[Hidden], MatrixStep]:
+    def make(hidden: Hidden) -> MatrixStep:
+        def step(x: Tensor, state: State) -> State:
+            (h,) = state
+            q = hidden(h)
+            return (g(torch.sigmoid(x + q) * x + torch.sigmoid(x - q) * h),)
+
+        return step
+
+    return make
+
+
+def _lstm(hidden: Hidden) -> MatrixStep:
     def step(x: Tensor, state: State) -> State:
         h, c = state
         i, f, g, o = (x + hidden(h)).chunk(4, -1)
@@ -119,7 +142,7 @@ def lstm(hidden: Hidden) -> Callable[[Tensor, State], State]:
     return step
 
 
-def gru(hidden: Hidden) -> Callable[[Tensor, State], State]:
+def _gru(hidden: Hidden) -> MatrixStep:
     def step(x: Tensor, state: State) -> State:
         (h,) = state
         x_r, x_z, x_n = x.chunk(3, -1)
@@ -129,6 +152,30 @@ def gru(hidden: Hidden) -> Callable[[Tensor, State], State]:
         return ((1 - z) * n + z * h,)
 
     return step
+
+
+MATRIX_CELLS: dict[str, MatrixCell] = {
+    cell.name: cell
+    for cell in (
+        *(MatrixCell(f"atr_{name}", 1, _atr(g)) for name, g in ACTIVATIONS.items()),
+        MatrixCell("lstm", 4, _lstm, parts=2),
+        MatrixCell("gru", 3, _gru),
+    )
+}
+
+NORMS = ("layer", "rms")
+NORM_EPS = 1e-8
+
+
+def normalise(product: Tensor, norm: str, scale: Tensor, bias: Tensor | None) -> Tensor:
+    """Normalise a fused product over its whole width, then scale it, then add the bias."""
+    width = product.shape[-1:]
+    if norm == "layer":
+        product = F.layer_norm(product, width, eps=NORM_EPS)
+    else:
+        product = F.rms_norm(product, width, eps=NORM_EPS)
+    product = product * scale
+    return product if bias is None else product + bias
 
 
 def walk(

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import torch
 
+from lrn.recurrence import modes
+
 NAMES = ("cpu", "torch")
 LIBRARY = "liblrn_cpu"
 
@@ -100,13 +102,10 @@ def engine(name: str) -> Iterator[None]:
         _chosen.reset(token)
 
 
+@modes.constant
 def _asked_for() -> str | None:
     """What the ``with`` block or the environment says; compiled code keeps what it was compiled with."""
     return _chosen.get()
-
-
-# What torch.compiler.assume_constant_result would set; that function takes a second to import.
-_asked_for._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def choose(device: torch.device) -> str:

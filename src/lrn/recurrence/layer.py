@@ -12,9 +12,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from lrn.recurrence import cells, dispatch, ops
+from lrn.recurrence import cells, dispatch, modes, ops
 from lrn.recurrence.rows import Rows
 
 STRETCH = 2048  # tokens: enough for the matrix product's full speed, little enough for the cache
@@ -47,7 +46,7 @@ def layer(
         return _in_two(*args)
     if torch.is_grad_enabled():
         return _Layer.apply(*args)  # type: ignore[no-any-return, no-untyped-call]
-    with ops.below_autograd():
+    with modes.below_autograd():
         _, output, _, final = _forward(*args, keep=False)
     return output, final
 
@@ -59,10 +58,7 @@ def _runs_here(x: Tensor, matrix: Tensor) -> bool:
         and x.dtype == matrix.dtype
         and type(x) in _PLAIN
         and type(matrix) in _PLAIN
-        and not torch.is_autocast_enabled("cpu")
-        and forward_ad._current_level < 0
-        and not torch._C._are_functorch_transforms_active()
-        and not torch.compiler.is_compiling()
+        and modes.plain(x)
         and dispatch.choose(x.device) == "cpu"
     )
 
@@ -187,7 +183,7 @@ class _Layer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
         x, matrix, bias, state, vectors, *ctx.how = args
-        with ops.below_autograd():
+        with modes.below_autograd():
             projected, output, memory, final = _forward(*args, keep=True)
         kept = memory if memory.numel() else output
         ctx.save_for_backward(x, matrix, bias, state, vectors, projected, kept)
@@ -202,7 +198,7 @@ class _Layer(torch.autograd.Function):
         saved = ctx.saved_tensors  # before the block below: a checkpoint computes them here, with autograd
         if torch.is_grad_enabled():  # somebody wants a second gradient
             return *_differentiable_gradient(ctx, saved[:5], grad_output, grad_final), *nothing
-        with ops.below_autograd():
+        with modes.below_autograd():
             gradients = _Gradients(ctx, saved)
             for stretch in gradients.backwards():
                 grad_final = gradients.add(stretch, grad_output, grad_final)

@@ -14,12 +14,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from lrn.recurrence import cells, dispatch
+from lrn.recurrence import cells, dispatch, modes
 from lrn.recurrence.rows import Rows
-
-REVERSE = {"forward": (False,), "reverse": (True,), "both": (False, True)}
 
 
 def scan(
@@ -45,11 +42,10 @@ def scan(
         state = state.to(x.dtype)
     if weight is not None:
         weight = weight.to(x.dtype).expand(rows.batch, *weight.shape)
-    transformed = torch._C._are_functorch_transforms_active()
-    compiling = torch.compiler.is_compiling()
+    transformed, compiling = modes.transformed(), modes.compiling()
     if (
         dispatch.choose(x.device) == "torch"
-        or forward_ad._current_level >= 0
+        or modes.forward_mode()
         or (transformed and compiling)  # a compiled torch.func transform takes no op with its own gradient
     ):
         # Forward-mode derivatives take this way too: torch can follow them through plain operations.
@@ -64,7 +60,7 @@ def scan(
     elif torch.is_grad_enabled():
         output, final = _Scan.apply(*args)  # type: ignore[no-untyped-call]
     else:
-        with below_autograd():
+        with modes.below_autograd():
             output, _, final = torch.ops.lrn.scan(*args)
     return output, final
 
@@ -80,12 +76,9 @@ def definition(
         weight,
         lengths=rows.row_lengths(x.device),
         reset=rows.padded_reset(),
-        reverse=REVERSE[direction],
+        reverse=cells.REVERSE[direction],
     )
     return rows.unpad(output), final
-
-
-below_autograd: Any = torch._C._AutoDispatchBelowAutograd
 
 
 class _Scan(torch.autograd.Function):
@@ -93,7 +86,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
-        with below_autograd():
+        with modes.below_autograd():
             output, memory, final = torch.ops.lrn.scan(*args)
         save(ctx, args, output, memory)
         return output, final
@@ -103,7 +96,9 @@ class _Scan(torch.autograd.Function):
         given = (ctx.saved_tensors, ctx.how, grad_output, grad_final, torch.ops.lrn.scan_backward)
         if torch.is_grad_enabled():  # somebody wants a second gradient
             return gradient(*given)
-        with below_autograd():  # not around saved_tensors: a checkpoint computes them there, with autograd
+        with (
+            modes.below_autograd()
+        ):  # not around saved_tensors: a checkpoint computes them there, with autograd
             return gradient(*given)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lrn.recurrence import cells, dispatch
+from lrn.recurrence import cells, dispatch, modes
 from lrn.recurrence.ops import definition, gradient, save
 from lrn.recurrence.rows import Rows
 
@@ -28,7 +28,7 @@ def _scan_backward(*args: Any) -> Any:
 
 
 def _in_functorch() -> bool:
-    return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
+    return modes.transformed() and not modes.compiling()
 
 
 def _fake_scan(

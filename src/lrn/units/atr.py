@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor
 
 from lrn import recurrence
-from lrn.recurrence import Rows, cells
+from lrn.recurrence import Rows
 from lrn.units.kinds import Activated, MatrixUnit
 
 
@@ -31,11 +29,6 @@ class ATR(Activated, MatrixUnit):
     def _recur(self, layer: int, projected: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         if self.norm is not None:  # a norm on U h' as well, which only our walk knows
             return super()._recur(layer, projected, state, rows)
-        x = projected.unflatten(-1, (self.directions, 1, self.hidden_size))
-        weight = self._joined("weight_hh", layer).unflatten(0, (self.directions, -1))
-        bias = self._joined("bias_hh", layer).unflatten(0, (self.directions, -1)) if self.bias else None
-        direction = "both" if self.bidirectional else "forward"
-        return recurrence.walk_atr(self.activation, x, state, weight, bias, rows, direction)
-
-    def _stepper(self, layer: int, direction: int) -> Callable[[Tensor, cells.State], cells.State]:
-        return cells.atr(cells.ACTIVATIONS[self.activation], self._hidden(layer, direction))
+        x = projected.unflatten(-1, (self.directions, 1, self.hidden_size))  # [rows, D, 1, H]
+        weight, bias = self._by_direction("weight_hh", layer), self._by_direction("bias_hh", layer)
+        return recurrence.walk_atr(self.activation, x, state, weight, bias, rows, self._direction)

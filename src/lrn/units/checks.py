@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from lrn.recurrence import modes
+
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 SHAPES = {
     "time": {2: "[T, I]", 3: "[T, B, I]"},
@@ -44,7 +46,7 @@ def check_kind(unit: str, x: Tensor, parameter: Tensor) -> None:
 def _check_dtype(unit: str, what: str, x: Tensor, dtype: torch.dtype) -> None:
     if x.dtype == dtype:
         return
-    if x.is_floating_point() and torch.is_autocast_enabled(x.device.type):
+    if x.is_floating_point() and modes.autocast(x):
         return
     raise TypeError(f"{unit}: {what} must be {dtype} like the unit's parameters, got {x.dtype}")
 
@@ -74,22 +76,28 @@ def check_state(unit: str, state: object, parts: int, shape: tuple[int, ...], x:
     return tensors
 
 
-def check_lengths(lengths: Tensor | Sequence[int], batch: int, steps: int, device: torch.device) -> Tensor:
+def check_lengths(
+    lengths: Tensor | Sequence[int], batch: int, steps: int, device: torch.device
+) -> tuple[Tensor, list[int] | None]:
+    """The lengths on ``device``, and as numbers where the host has them: none is read back from a device."""
+    known = None
     if not isinstance(lengths, Tensor):
         if not isinstance(lengths, Sequence):
             raise TypeError(f"lengths must be a tensor or a sequence, got {type(lengths).__name__}")
-        lengths = torch.tensor(list(lengths), dtype=None if len(lengths) else torch.int64)
+        known = list(lengths)
+        lengths = torch.tensor(known, dtype=None if known else torch.int64)
+    elif modes.readable(lengths):
+        known = lengths.tolist()
     if lengths.dtype not in INTEGERS:
         raise TypeError(f"lengths must be whole numbers, got {lengths.dtype}")
     if tuple(lengths.shape) != (batch,):
         raise ValueError(f"lengths must have one entry a row, [{batch}], got {list(lengths.shape)}")
-    if batch and not torch.compiler.is_compiling():  # compiled code leaves this to the engine
-        low, high = (int(edge) for edge in lengths.aminmax())
-        if low < 0:
-            raise ValueError(f"lengths must not be negative, got {low}")
-        if high > steps:
-            raise ValueError(f"lengths must not exceed the input's {steps} steps, got {high}")
-    return lengths.to(device=device, dtype=torch.int64)
+    if known and not modes.compiling():  # compiled code leaves this to the engine
+        if min(known) < 0:
+            raise ValueError(f"lengths must not be negative, got {min(known)}")
+        if max(known) > steps:
+            raise ValueError(f"lengths must not exceed the input's {steps} steps, got {max(known)}")
+    return lengths.to(device=device, dtype=torch.int64), known
 
 
 def check_reset(reset: Tensor | PackedSequence, input: Tensor, batch_dim: int) -> Tensor:
@@ -109,11 +117,16 @@ def check_packed_reset(reset: Tensor | PackedSequence | None, input: PackedSeque
         return None
     if not isinstance(reset, PackedSequence) or reset.data.dtype != torch.bool:
         raise TypeError("with a PackedSequence as input, reset must be a PackedSequence of bool")
-    same_order = (reset.sorted_indices is None) == (input.sorted_indices is None) and (
-        reset.sorted_indices is None
-        or input.sorted_indices is None
-        or torch.equal(reset.sorted_indices, input.sorted_indices)
-    )
-    if not torch.equal(reset.batch_sizes, input.batch_sizes) or not same_order:
+    same_sizes = reset.batch_sizes.tolist() == input.batch_sizes.tolist()
+    if not same_sizes or not _same_order(reset.sorted_indices, input.sorted_indices):
         raise ValueError("reset must be packed like input: same batch_sizes, same order of rows")
     return reset.data.to(input.data.device)
+
+
+def _same_order(one: Tensor | None, other: Tensor | None) -> bool:
+    """Whether two packed sequences have their rows in the same order, as far as the host can tell."""
+    if one is None or other is None:
+        return one is other
+    if one is other or not (modes.readable(one) and modes.readable(other)):
+        return len(one) == len(other)
+    return torch.equal(one, other)

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
-from torch import Tensor
-
-from lrn.recurrence import cells
 from lrn.units.fused import FusedUnit
 
 
@@ -22,19 +16,3 @@ class GRU(FusedUnit):
 
     gates = 3
     hidden_gates = 3
-
-    def _kernel(
-        self,
-        x: Tensor,
-        batch_sizes: Tensor | None,
-        state: tuple[Tensor, ...],
-        weights: list[Tensor],
-        batch_first: bool,
-    ) -> tuple[Tensor, ...]:
-        tail = (weights, self.bias, 1, 0.0, self.training, self.bidirectional)
-        if batch_sizes is not None:
-            return torch.gru(x, batch_sizes, state[0], *tail)
-        return torch.gru(x, state[0], *tail, batch_first)
-
-    def _stepper(self, layer: int, direction: int) -> Callable[[Tensor, cells.State], cells.State]:
-        return cells.gru(self._hidden(layer, direction))

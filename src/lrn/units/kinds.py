@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lrn import recurrence
 from lrn.checks import choice
 from lrn.recurrence import Rows
-from lrn.recurrence.cells import ACTIVATIONS, State
+from lrn.recurrence.cells import ACTIVATIONS
 from lrn.units.unit import Unit, UserState
 
 
 class ElementwiseUnit(Unit):
     """A unit with no parameter matrix inside its recurrence: an engine runs the whole walk."""
-
-    @property
-    def cell(self) -> str:
-        """The recurrence's name in ``lrn.recurrence.CELLS``."""
-        return self._name.lower()
-
-    @property
-    def _direction(self) -> str:
-        return "both" if self.bidirectional else "forward"
 
     def _layer(self, layer: int, x: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         if self.norm is not None:
@@ -80,33 +70,18 @@ class MatrixUnit(Unit):
     """A unit with a product of the hidden state inside its recurrence."""
 
     def _recur(self, layer: int, projected: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
-        outputs, finals = [], []
-        for direction, x in enumerate(projected.chunk(self.directions, -1)):
-            output, final = rows.walk(
-                self._stepper(layer, direction),
-                x,
-                tuple(state[:, direction].unbind(0)),
-                reverse=direction == 1,
-            )
-            outputs.append(output)
-            finals.append(torch.stack(final))
-        if len(outputs) == 1:
-            return outputs[0], finals[0].unsqueeze(1)
-        return torch.cat(outputs, -1), torch.stack(finals, 1)
+        weight, bias, scale = (
+            self._by_direction(name, layer) for name in ("weight_hh", "bias_hh", "norm_hh")
+        )
+        return recurrence.walk_matrix(
+            self.cell, projected, state, weight, bias, scale, rows, self._direction, self.norm
+        )
 
-    def _stepper(self, layer: int, direction: int) -> Callable[[Tensor, State], State]:
-        """One step of the cell, for ``Rows.walk``."""
-        raise TypeError(f"{self._name} has no step")
-
-    def _hidden(self, layer: int, direction: int) -> Callable[[Tensor], Tensor]:
-        """The hidden-side product, normalised and with its bias where the unit has them."""
-        weight = self._parameters_of("weight_hh", layer)[direction]
-        bias = self._parameters_of("bias_hh", layer)[direction]
-        scale = self._parameters_of("norm_hh", layer)[direction]
-        assert weight is not None
-        if scale is None:
-            return lambda h: F.linear(h, weight, bias)
-        return lambda h: self._normalise(F.linear(h, weight), scale, bias)
+    def _by_direction(self, name: str, layer: int) -> Any:
+        """A parameter of a layer with its directions apart, ``[D, ...]``; None where the unit has none."""
+        if not hasattr(self, f"{name}_l{layer}"):
+            return None
+        return self._joined(name, layer).unflatten(0, (self.directions, -1))
 
 
 class Activated(Unit):

@@ -20,10 +20,6 @@ class LRN(Activated, ElementwiseUnit):
 
     gates = 3
 
-    @property
-    def cell(self) -> str:
-        return f"{self._name.lower()}_{self.activation}"
-
 
 class OLRN(ElementwiseUnit):
     """LRN with an output gate (section 6.3): ``c = i⊙v + f⊙h'``, ``o = σ(W_o x − c)``, ``h = o⊙c``.

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
-from torch import Tensor
-
-from lrn.recurrence import cells
 from lrn.units.fused import FusedUnit
 
 
@@ -23,24 +17,3 @@ class LSTM(FusedUnit):
     gates = 4
     hidden_gates = 4
     parts = 2
-
-    def _kernel(
-        self,
-        x: Tensor,
-        batch_sizes: Tensor | None,
-        state: tuple[Tensor, ...],
-        weights: list[Tensor],
-        batch_first: bool,
-    ) -> tuple[Tensor, ...]:
-        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
-            # torch's kernel fails in bfloat16 on processors without instructions for it.
-            with torch.autocast("cpu", enabled=False):
-                state = tuple(part.float() for part in state)
-                return self._kernel(x.float(), batch_sizes, state, weights, batch_first)
-        tail = (weights, self.bias, 1, 0.0, self.training, self.bidirectional)
-        if batch_sizes is not None:
-            return torch.lstm(x, batch_sizes, state, *tail)
-        return torch.lstm(x, state, *tail, batch_first)
-
-    def _stepper(self, layer: int, direction: int) -> Callable[[Tensor, cells.State], cells.State]:
-        return cells.lstm(self._hidden(layer, direction))

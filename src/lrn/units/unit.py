@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from lrn import recurrence
 from lrn.checks import choice, count
-from lrn.recurrence import Rows
+from lrn.recurrence import Rows, cells
 from lrn.units.checks import (
     check_input,
     check_kind,
@@ -32,8 +32,7 @@ from lrn.units.checks import (
 UserState = Tensor | tuple[Tensor, Tensor]
 Body = Callable[[Tensor, Tensor, Rows], tuple[Tensor, Tensor]]
 
-NORMS = (None, "layer", "rms")
-NORM_EPS = 1e-8
+NORMS = (None, *cells.NORMS)
 
 
 class Unit(nn.Module):
@@ -265,6 +264,17 @@ class Unit(nn.Module):
         kind = type(self)  # or, with a torch parametrization on it, a class made for this one object
         return kind.__name__ if kind.__module__.startswith("lrn.") else _own_class(kind).__name__
 
+    @property
+    def cell(self) -> str:
+        """The recurrence's name in ``lrn.recurrence``: the unit's, and its activation's if it has one."""
+        kind = next(kind for kind in type(self).__mro__ if kind.__module__.startswith("lrn.units."))
+        activation = getattr(self, "activation", None)
+        return kind.__name__.lower() + (f"_{activation}" if activation else "")
+
+    @property
+    def _direction(self) -> str:
+        return "both" if self.bidirectional else "forward"
+
     def _layer_index(self, layer: int) -> int:
         if not 0 <= layer < self.num_layers:
             raise ValueError(f"{self._name} has layers 0 to {self.num_layers - 1}, got {layer}")
@@ -287,7 +297,7 @@ class Unit(nn.Module):
             if lengths is not None:
                 raise ValueError("a PackedSequence carries its own lengths; lengths must be None")
             marks = check_packed_reset(reset, input)
-            rows = Rows(int(input.batch_sizes[0]), batch_sizes=input.batch_sizes, reset=marks)
+            rows = Rows(_first(input.batch_sizes), batch_sizes=input.batch_sizes, reset=marks)
             start = self._read_state(state, layers, rows.batch, input.data, batched=True)
             if state is not None and input.sorted_indices is not None:
                 start = start.index_select(2, input.sorted_indices)
@@ -303,11 +313,10 @@ class Unit(nn.Module):
         x = input if batched else input.unsqueeze(batch_dim)
         batch, steps = x.shape[batch_dim], x.shape[1 - batch_dim]
         rows = Rows(
-            batch,
-            self.batch_first,
-            lengths=None if lengths is None else check_lengths(lengths, batch, steps, x.device),
-            reset=None if reset is None else check_reset(reset, input, batch_dim),
+            batch, self.batch_first, reset=None if reset is None else check_reset(reset, input, batch_dim)
         )
+        if lengths is not None:
+            rows.lengths, rows.host_lengths = check_lengths(lengths, batch, steps, x.device)
         if rows.lengths is not None:  # or a NaN in the padding would reach the weights' gradient
             x = x.masked_fill(~rows.real(steps, x.device).unsqueeze(-1), 0)
         start = self._read_state(state, layers, batch, x, batched)
@@ -357,22 +366,18 @@ class Unit(nn.Module):
         if self.norm is None:
             return recurrence.project(x, weight, bias)
         product = recurrence.project(x, weight, None).unflatten(-1, (self.directions, -1))
-        scale = self._joined("norm_ih", layer)
-        return self._normalise(product, scale.view(self.directions, -1), bias).flatten(-2)
-
-    def _normalise(self, product: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
-        """Normalise the fused product over its whole width, then scale, then bias."""
-        width = product.shape[-1:]
-        if self.norm == "layer":
-            product = F.layer_norm(product, width, eps=NORM_EPS)
-        else:
-            product = F.rms_norm(product, width, eps=NORM_EPS)
-        product = product * scale
-        return product if bias is None else product + bias.view_as(scale)
+        scale = self._joined("norm_ih", layer).view(self.directions, -1)
+        bias = None if bias is None else bias.view_as(scale)
+        return cells.normalise(product, self.norm, scale, bias).flatten(-2)
 
     def _recur(self, layer: int, projected: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         """Walk one layer: projected ``[rows, D*gates*H]``, state ``[parts, D, B, H]``."""
         raise TypeError(f"{self._name} has no recurrence")
+
+
+def _first(batch_sizes: Tensor) -> int:
+    """The number of rows of a packed sequence, which the host knows."""
+    return int(batch_sizes.tolist()[0])
 
 
 def _own_class(kind: type[Any]) -> type[Any]:

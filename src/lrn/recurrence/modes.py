@@ -1,0 +1,55 @@
+"""What torch is doing to us right now, and the only home of calls that torch keeps to itself."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+compiling = torch.compiler.is_compiling
+"""Whether torch.compile or torch.export is tracing this call."""
+
+transformed: Callable[[], bool] = torch._C._are_functorch_transforms_active
+"""Whether a transform of torch.func (grad, vmap, jacrev, …) is at work."""
+
+below_autograd: Any = torch._C._AutoDispatchBelowAutograd
+"""A context in which operations are not recorded, and not asked whether they should be."""
+
+
+def forward_mode() -> bool:
+    """Whether forward-mode derivatives are being computed."""
+    return forward_ad._current_level >= 0
+
+
+def autocast(x: Tensor) -> bool:
+    """Whether autocast is on for the device that ``x`` is on."""
+    kind = x.device.type
+    return _knows_autocast(kind) and torch.is_autocast_enabled(kind)
+
+
+_knows_autocast = functools.cache(
+    torch.amp.is_autocast_available
+)  # of others torch does not take the question
+
+
+def plain(x: Tensor) -> bool:
+    """Whether nothing of all this is at work: an eager call, recorded by autograd at the most."""
+    return not (compiling() or transformed() or forward_mode() or autocast(x))
+
+
+def readable(x: Tensor) -> bool:
+    """Whether the host can look at the numbers of ``x`` without waiting for a device or breaking a graph."""
+    return x.is_cpu and not compiling() and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+
+
+def constant(function: F) -> F:
+    """Tell the compiler that what ``function`` returns while it traces can stand in the graph as it is."""
+    # What torch.compiler.assume_constant_result would set; that function takes a second to import.
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
