@@ -25,6 +25,12 @@ class _Module(backend_registration._DummyBackendModule):
     def device_count(self) -> int:
         return 0
 
+    def get_rng_state(self, device: object = None) -> Tensor:
+        return torch.empty(0)
+
+    def set_rng_state(self, state: Tensor, device: object = None) -> None:
+        pass
+
     def get_amp_supported_dtype(self) -> list[torch.dtype]:
         return [torch.bfloat16, torch.float16]
 
