@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from lrn import analysis, cli
-from lrn.tasks.doc.data import encode_texts
+from lrn.tasks.doc.data import DocumentBatch, encode_texts
+from lrn.tasks.doc.memory import remember
 from lrn.tasks.doc.task import TASK
 from lrn.training.run import Run
 
@@ -45,6 +46,15 @@ def test_of_both_directions_the_forward_one_is_shown(tmp_path):
     with torch.no_grad():
         states, _ = loaded.model.unit(loaded.model.embed(encode_texts([found.words], loaded.kept.codes)))
     torch.testing.assert_close(found.memory.decomposition.gates.memory, states[:, :8])
+
+
+def test_the_document_goes_where_the_model_is(run, monkeypatch):
+    """`lrn evaluate --memory` asks a model that is on the accelerator."""
+    loaded, seen = TASK.load(run), []
+    to = DocumentBatch.to
+    monkeypatch.setattr(DocumentBatch, "to", lambda self, device: seen.append(device) or to(self, device))
+    remember(loaded.model, loaded.kept.codes, ["splendid"])
+    assert seen == [loaded.device]
 
 
 def test_an_example_is_classified_rightly(run):
