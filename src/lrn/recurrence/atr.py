@@ -11,7 +11,6 @@ will be a backward to read it, else it is empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,6 +21,7 @@ from lrn.recurrence import dispatch, matrix, modes
 from lrn.recurrence.matrix import walk_matrix
 from lrn.recurrence.registration import fake_gradients, one_by_one, second_gradient
 from lrn.recurrence.rows import Rows
+from lrn.recurrence.schemas import library
 
 
 def walk_atr(
@@ -112,7 +112,7 @@ def _keep(ctx: Any, args: tuple[Any, ...], output: Tensor, q: Tensor) -> None:
     ctx.set_materialize_grads(False)
 
 
-# What torch must know of the ops. Arguments in the order of their schemas, in cpu/atr.cpp --------------
+# What torch must know of the ops. Arguments in the order of their schemas ------------------
 
 
 def _fake(x: Tensor, state: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -169,18 +169,11 @@ def _second_gradient(ctx: Any, *seconds: Tensor) -> tuple[Any, ...]:
     return *second_gradient(run, given, seconds), *(None,) * 8
 
 
-def _register() -> torch.library.Library:
-    fragment = torch.library.Library("lrn", "FRAGMENT")
-    known: dict[str, tuple[Callable[..., Any], ...]] = {
-        "atr": (_fake, _registered_gradient, _save),
-        "atr_backward": (_fake_backward, _second_gradient, _save_backward),
-    }
-    for name, (fake, backward, setup) in known.items():
-        op = getattr(torch.ops.lrn, name).default
-        torch.library.register_fake(op, fake, lib=fragment)
-        torch.library.register_autograd(op, backward, setup_context=setup, lib=fragment)
-        torch.library.register_vmap(op, partial(one_by_one, op), lib=fragment)
-    return fragment
-
-
-_registered = None if dispatch.MISSING else _register()  # kept, since they end with it
+for _name, _fake_op, _backward, _setup in (
+    ("atr", _fake, _registered_gradient, _save),
+    ("atr_backward", _fake_backward, _second_gradient, _save_backward),
+):
+    _op = getattr(torch.ops.lrn, _name).default
+    torch.library.register_fake(_op, _fake_op, lib=library)
+    torch.library.register_autograd(_op, _backward, setup_context=_setup, lib=library)
+    torch.library.register_vmap(_op, partial(one_by_one, _op), lib=library)

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from lrn.recurrence import cells, modes
 from lrn.recurrence.rows import Rows, on
+from lrn.recurrence.schemas import library
 
 Results = tuple[Tensor, Tensor]
 Weights = tuple[Tensor, Tensor, Tensor | None]  # of one direction: weight_ih, weight_hh, bias
@@ -224,7 +225,7 @@ class _Recomputed:
 
     tensors = 5
 
-    def __init__(self, library: torch.library.Library, name: str, run: Callable[..., Results]) -> None:
+    def __init__(self, name: str, run: Callable[..., Results]) -> None:
         self.run, self.name = run, name
         library.impl(name, self.forward, "CompositeExplicitAutograd")
         library.impl(f"{name}_backward", self.backward, "CompositeExplicitAutograd")
@@ -281,17 +282,4 @@ class _Recomputed:
         return *gradients, *(None,) * (len(args) - self.tensors)
 
 
-_ROWS = "Tensor? lengths, Tensor? batch_sizes"
-_SCHEMAS = {
-    "walk": f"Tensor x, Tensor state, Tensor weight, Tensor? bias, Tensor? scale, {_ROWS}, Tensor? reset, "
-    "str cell, str? norm, str direction, bool batch_first",
-    "fused": f"Tensor x, Tensor state, Tensor weight_ih, Tensor weight_hh, Tensor? bias, {_ROWS}, "
-    "str cell, bool batch_first",
-}
-_library = torch.library.Library("lrn", "FRAGMENT")  # kept, since what it says ends with it
-for _name, _arguments in _SCHEMAS.items():
-    _library.define(f"{_name}({_arguments}) -> (Tensor output, Tensor final)")
-    _library.define(
-        f"{_name}_backward(Tensor? grad_output, Tensor? grad_final, bool[] needed, {_arguments}) -> Tensor[]"
-    )
-_ops = [_Recomputed(_library, "walk", _run_walk), _Recomputed(_library, "fused", _run_fused)]
+_ops = [_Recomputed("walk", _run_walk), _Recomputed("fused", _run_fused)]

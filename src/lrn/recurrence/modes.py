@@ -22,6 +22,10 @@ below_autograd: Any = torch._C._AutoDispatchBelowAutograd
 """A context in which operations are not recorded, and not asked whether they should be."""
 
 
+AUTOCAST_KEYS = tuple(key for key in torch._C.DispatchKey.__members__ if key.startswith("Autocast"))
+"""Autocast's dispatch key of every type of device that torch knows."""
+
+
 def forward_mode() -> bool:
     """Whether forward-mode derivatives are being computed."""
     return forward_ad._current_level >= 0

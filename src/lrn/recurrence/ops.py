@@ -1,6 +1,6 @@
 """The one function through which units run an elementwise recurrence, and its gradient.
 
-The C++ library defines two ops, ``lrn::scan`` and ``lrn::scan_backward``; ``registration.py`` tells torch
+An engine implements two ops, ``lrn::scan`` and ``lrn::scan_backward``; ``registration.py`` tells torch
 what compile, export, vmap and autocast need to know of them.
 
 Shapes: ``x [rows, D, gates, H]``, where ``rows`` are the leading dimensions that ``Rows`` describes,

@@ -1,6 +1,6 @@
 """What torch must know of the ops: shapes, gradient, second gradient, autocast and vmap.
 
-Arguments come in the order of the schemas in ``cpu/ops.cpp``; shapes are those of ``ops.py``.
+Arguments come in the order of ``schemas.py``; shapes are those of ``ops.py``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lrn.recurrence import cells, dispatch, modes
+from lrn.recurrence import cells, modes
 from lrn.recurrence.ops import definition, gradient, save
 from lrn.recurrence.rows import Rows
+from lrn.recurrence.schemas import library
 
 
 def _scan(*args: Any) -> Any:
@@ -115,7 +116,7 @@ def second_gradient(
 
 def _autocast(x: Tensor, state: Tensor, weight: Tensor | None, *rest: Any) -> Any:
     """Whatever the projection came out in is kept: inside, the state is float32 in any case."""
-    with torch.autocast("cpu", enabled=False):
+    with torch.autocast(x.device.type, enabled=False):
         weight = None if weight is None else weight.to(x.dtype)
         return torch.ops.lrn.scan(x, state.to(x.dtype), weight, *rest)
 
@@ -208,24 +209,13 @@ class MappedScanBackward(torch.autograd.Function):
     vmap = staticmethod(partial(_vmap_scan_backward, _scan_backward))
 
 
-def _register() -> torch.library.Library:
-    fragment = torch.library.Library("lrn", "FRAGMENT")
-    known: dict[str, tuple[Callable[..., Any], ...]] = {
-        "scan": (_fake_scan, _scan_gradient, _save_scan, _vmap_scan),
-        "scan_backward": (
-            _fake_scan_backward,
-            _scan_second_gradient,
-            _save_scan_backward,
-            _vmap_scan_backward,
-        ),
-    }
-    for name, (fake, backward, setup, vmap) in known.items():
-        op = f"lrn::{name}"
-        torch.library.register_fake(op, fake, lib=fragment)
-        torch.library.register_autograd(op, backward, setup_context=setup, lib=fragment)
-        torch.library.register_vmap(op, partial(vmap, getattr(torch.ops.lrn, name)), lib=fragment)
-    fragment.impl("scan", _autocast, "AutocastCPU")
-    return fragment
-
-
-_registered = None if dispatch.MISSING else _register()  # kept, since they end with it
+for _name, _fake, _backward, _setup, _vmap in (
+    ("scan", _fake_scan, _scan_gradient, _save_scan, _vmap_scan),
+    ("scan_backward", _fake_scan_backward, _scan_second_gradient, _save_scan_backward, _vmap_scan_backward),
+):
+    _op = getattr(torch.ops.lrn, _name).default
+    torch.library.register_fake(_op, _fake, lib=library)
+    torch.library.register_autograd(_op, _backward, setup_context=_setup, lib=library)
+    torch.library.register_vmap(_op, partial(_vmap, _op), lib=library)
+for _key in modes.AUTOCAST_KEYS:
+    library.impl("scan", _autocast, _key)

@@ -1,4 +1,4 @@
-// The torch ops of ATR, whose recurrence has a matrix inside. Shapes as in ../atr.py.
+// The torch ops of ATR, whose recurrence has a matrix inside. Schemas in ../schemas.py, shapes as in ../atr.py.
 #include <array>
 
 #include "call.h"
@@ -101,18 +101,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> atr_backward(
 
 }  // namespace
 }  // namespace lrn
-
-STABLE_TORCH_LIBRARY_FRAGMENT(lrn, m) {
-  m.def(
-      "atr(Tensor x, Tensor state, Tensor weight, Tensor? bias, Tensor? lengths, Tensor? batch_sizes, "
-      "Tensor? reset, str activation, str direction, bool batch_first, bool keep) "
-      "-> (Tensor output, Tensor q, Tensor final)");
-  m.def(
-      "atr_backward(Tensor? grad_output, Tensor? grad_final, Tensor x, Tensor state, Tensor weight, "
-      "Tensor? bias, Tensor output, Tensor q, Tensor? lengths, Tensor? batch_sizes, Tensor? reset, "
-      "str activation, str direction, bool batch_first) -> (Tensor grad_x, Tensor grad_state, Tensor grad_weight, "
-      "Tensor grad_bias)");
-}
 
 STABLE_TORCH_LIBRARY_IMPL(lrn, CPU, m) {
   m.impl("atr", TORCH_BOX(&lrn::atr));

@@ -1,4 +1,4 @@
-// The torch ops of elementwise recurrences: tensors in, tensors out. Shapes as in ../ops.py.
+// The torch ops of elementwise recurrences: tensors in, tensors out. Schemas in ../schemas.py, shapes as in ../ops.py.
 #include "call.h"
 
 namespace lrn {
@@ -62,19 +62,6 @@ std::tuple<Tensor, Tensor, Tensor> scan_backward(
 
 }  // namespace
 }  // namespace lrn
-
-STABLE_TORCH_LIBRARY(lrn, m) {
-  m.def(
-      "scan(Tensor x, Tensor state, Tensor? weight, Tensor? lengths, Tensor? batch_sizes, Tensor? reset, "
-      "str cell, str direction, bool batch_first) -> (Tensor output, Tensor memory, Tensor final)");
-  m.def(
-      "scan_into(Tensor x, Tensor state, Tensor? weight, Tensor? lengths, Tensor? batch_sizes, Tensor? reset, "
-      "str cell, str direction, bool batch_first, Tensor(a!) output, Tensor(b!) memory) -> Tensor final");
-  m.def(
-      "scan_backward(Tensor? grad_output, Tensor? grad_final, Tensor x, Tensor state, Tensor? weight, "
-      "Tensor memory, Tensor? lengths, Tensor? batch_sizes, Tensor? reset, str cell, str direction, "
-      "bool batch_first) -> (Tensor grad_x, Tensor grad_state, Tensor grad_weight)");
-}
 
 STABLE_TORCH_LIBRARY_IMPL(lrn, CPU, m) {
   m.impl("scan", TORCH_BOX(&lrn::scan));

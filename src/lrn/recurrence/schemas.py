@@ -1,0 +1,46 @@
+"""The schemas of the ops, defined here in Python: an engine implements them, and needs no other one to exist.
+
+Shapes stand where the ops are used: ``ops.py`` (scan), ``atr.py`` (atr), ``matrix.py`` (walk, fused).
+Those of an engine are implemented for its own dispatch key; ``walk`` and ``fused`` run everywhere.
+"""
+
+from __future__ import annotations
+
+import torch
+
+_ROWS = "Tensor? lengths, Tensor? batch_sizes, Tensor? reset"
+_GRADIENTS = "Tensor? grad_output, Tensor? grad_final"
+_SCAN = f"{_ROWS}, str cell, str direction, bool batch_first"
+_ATR = f"{_ROWS}, str activation, str direction, bool batch_first"
+_WALK = (
+    f"Tensor x, Tensor state, Tensor weight, Tensor? bias, Tensor? scale, {_ROWS}, "
+    "str cell, str? norm, str direction, bool batch_first"
+)
+_FUSED = (
+    "Tensor x, Tensor state, Tensor weight_ih, Tensor weight_hh, Tensor? bias, "
+    "Tensor? lengths, Tensor? batch_sizes, str cell, bool batch_first"
+)
+
+SCHEMAS = (
+    f"scan(Tensor x, Tensor state, Tensor? weight, {_SCAN}) -> (Tensor output, Tensor memory, Tensor final)",
+    # Into output and memory, which are there already and may be parts of larger ones.
+    f"scan_into(Tensor x, Tensor state, Tensor? weight, {_SCAN}, Tensor(a!) output, Tensor(b!) memory) "
+    "-> Tensor final",
+    f"scan_backward({_GRADIENTS}, Tensor x, Tensor state, Tensor? weight, Tensor memory, {_SCAN}) "
+    "-> (Tensor grad_x, Tensor grad_state, Tensor grad_weight)",
+    f"atr(Tensor x, Tensor state, Tensor weight, Tensor? bias, {_ATR}, bool keep) "
+    "-> (Tensor output, Tensor q, Tensor final)",
+    f"atr_backward({_GRADIENTS}, Tensor x, Tensor state, Tensor weight, Tensor? bias, "
+    f"Tensor output, Tensor q, {_ATR}) "
+    "-> (Tensor grad_x, Tensor grad_state, Tensor grad_weight, Tensor grad_bias)",
+    f"walk({_WALK}) -> (Tensor output, Tensor final)",
+    f"walk_backward({_GRADIENTS}, bool[] needed, {_WALK}) -> Tensor[]",
+    f"fused({_FUSED}) -> (Tensor output, Tensor final)",
+    f"fused_backward({_GRADIENTS}, bool[] needed, {_FUSED}) -> Tensor[]",
+)
+
+library = torch.library.Library("lrn", "DEF")
+"""What is registered through it ends with it, so it is kept for as long as Python runs."""
+
+for _schema in SCHEMAS:
+    library.define(_schema)
