@@ -241,9 +241,12 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         return loaded
 
     def score(
-        self, loaded: Loaded[ConfigT, KeptT, ModelT], data: DataT, options: Any, what: str = "validating"
+        self, loaded: Loaded[ConfigT, KeptT, ModelT], data: DataT, options: Any, what: str = ""
     ) -> Score:
-        """Score a model: validation, the test at the end of a training and `lrn evaluate` all call this."""
+        """Score a model: validation, the test at the end of a training and `lrn evaluate` all call this.
+
+        ``what`` stands beside a bar; without it there is none, as in a training, whose line says enough.
+        """
         model, training = loaded.model, loaded.model.training
         model.eval()
         try:
