@@ -1,5 +1,6 @@
 """Going on with a text, and scoring texts."""
 
+import json
 import math
 
 import pytest
@@ -215,7 +216,7 @@ def test_unknown_words_where_there_is_no_unk(without_unknown, tmp_path, capsys):
     assert captured.out == ""
     assert "'zebra' is not in the vocabulary of 4 words" in captured.err
     (tmp_path / "text.txt").write_text("a b\nb zebra\n")
-    assert lrn("predict", without_unknown, f"--files={tmp_path / 'text.txt'}") == 2
+    assert lrn("predict", without_unknown, "--files", tmp_path / "text.txt") == 2
     assert "line 2" in capsys.readouterr().err
 
 
@@ -248,7 +249,7 @@ def expected_scores(run, files):
 
 def test_files(run, data, capsys):
     files = [data / "train.txt", data / "test.txt"]
-    said = predicted(capsys, run, *(f"--files={file}" for file in files))
+    said = predicted(capsys, run, f"--files={json.dumps(list(map(str, files)))}")
     assert scores(said) == pytest.approx(expected_scores(run, files), abs=1e-3)
     assert "419 words" not in said
     assert "418 words" in said
@@ -261,5 +262,5 @@ def test_files_one_after_the_other(run, data, capsys):
 
 
 def test_missing_file(run, tmp_path, capsys):
-    assert lrn("predict", run, f"--files={tmp_path / 'nothing.txt'}") == 2
+    assert lrn("predict", run, "--files", tmp_path / "nothing.txt") == 2
     assert "nothing.txt" in capsys.readouterr().err

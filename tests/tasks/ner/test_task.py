@@ -8,6 +8,8 @@ import torch
 from tasks.ner.cases import learner, train_run
 from tasks.trainings import learnt, lrn, metrics
 
+from lrn.tasks.ner import task
+from lrn.tasks.ner.data import encode
 from lrn.training import checkpoint
 from lrn.training.learner import Place
 
@@ -27,6 +29,19 @@ def test_processes_average_to_the_gradient_of_one(world, count):
     assert {part.tokens for part in parts} == {expected.tokens}
 
 
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_sentences_are_tagged_in_the_order_given(size, monkeypatch):
+    monkeypatch.setattr(task, "SENTENCES", size)
+    student, told = learner(), []
+    sentences = student.data.test[:20]
+    student.model.eval()
+    found = task.tag_all(student.loaded, sentences, told.append)
+    codes = student.kept.codes
+    assert found == [student.model.tag(encode([sentence.words], codes))[0] for sentence in sentences]
+    assert told[-1] == 1
+    assert told == sorted(told)
+
+
 # Runs ---------------------------------------------------------------------------------------------
 
 
@@ -37,7 +52,8 @@ def test_the_run_folder(run):
     assert about["vectors"]["words"] == 2
     assert about["data"]["train"]["sentences"] == 40
     weights = checkpoint.load(run / "best.ckpt", "ner")["model"]
-    assert weights["input.word_vectors.weight"].shape[1] == 4  # the file's width, not that of the flags
+    (table,) = (value for key, value in weights.items() if "word" in key)
+    assert table.shape[1] == 4  # the file's width, not that of the flags
     assert json.loads((run / "config.json").read_text())["word_width"] == 4
 
 
