@@ -176,6 +176,28 @@ def test_resume_goes_further(finished, tmp_path):
     assert "is finished" in trained("--resume", run).err
 
 
+@pytest.mark.parametrize("package", ["lightning", "rich", "yaml", "safetensors", "matplotlib"])
+def test_a_model_is_used_without_what_trains_it(package, finished):
+    for words in (["evaluate", finished], ["predict", finished, "--prompt", "w1", "--words", 2]):
+        done = lrn(*words, hidden=package)
+        assert done.code == 0, done.err
+
+
+def test_a_run_of_an_older_version(finished, tmp_path, capsys):
+    """As 0.1.0 left it: no format, and its version in about.json."""
+    run = shutil.copytree(finished, tmp_path / "run")
+    config, about = (json.loads((run / f"{name}.json").read_text()) for name in ("config", "about"))
+    del config["format"]
+    about["versions"]["lrn"] = "0.1.0"
+    (run / "config.json").write_text(json.dumps(config))
+    (run / "about.json").write_text(json.dumps(about))
+    for words in (["evaluate", run], ["predict", run, "--prompt", "a"], ["train", "--resume", run]):
+        assert cli.main(list(map(str, words))) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"lrn: {run} was made by lrn 0.1.0, whose run folders this version")
+        assert said.count("\n") == 1
+
+
 # Weights out and in -----------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ QUIET_SECONDS = float(os.environ.get("LRN_QUIET_SECONDS", "30"))
 
 @contextmanager
 def bar(what: str) -> Iterator[Callable[[float], None]]:
-    """A bar that takes the share done, and is gone when the work is; on a terminal only, and if it says what."""
+    """A bar that takes the share done, and is gone when the work is; on a terminal, and if it says what."""
     if not what or not sys.stderr.isatty():
         yield lambda share: None
         return
