@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import lrn
-from lrn.recurrence import CELLS, Rows, scan
+from lrn.recurrence import CELLS, Rows, dispatch, scan
 
 NAMES = tuple(CELLS)
 DIRECTIONS = ("forward", "reverse", "both")
@@ -20,10 +21,32 @@ WIDTHS = (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 127, 128, 129, 300)
 UNITS = {"lrn": "lrn_tanh", "olrn": "olrn", "glrn": "glrn_tanh", "elrn": "elrn_tanh", "sru": "sru"}
 
 
+@dataclass
+class Here:
+    """What is tested: an engine, and the type of device whose tensors it is given."""
+
+    engine: str = "cpu"
+    device: str = "cpu"
+
+
+here = Here()
+
+
+@contextmanager
+def on(engine: str) -> Iterator[None]:
+    """Inside, an engine is the one that is tested, and new tensors are on a device that it serves."""
+    before = here.engine, here.device
+    here.engine, here.device = engine, dispatch.TABLE[engine].devices[0]
+    new_tensors = torch.device(here.device) if here.device != "cpu" else nullcontext()
+    with lrn.engine(engine), new_tensors:
+        yield
+    here.engine, here.device = before
+
+
 def randn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
     """Normal noise that depends on the seed alone."""
     source = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=source, dtype=torch.float64).to(dtype)
+    return torch.randn(*shape, generator=source, dtype=torch.float64, device="cpu").to(here.device, dtype)
 
 
 def lay_out(values: Tensor, layout: str) -> Tensor:
@@ -63,7 +86,7 @@ class Case:
         if self.rows == "full":
             return [self.steps] * self.batch
         source = torch.Generator().manual_seed(self.seed)
-        drawn = torch.randint(0, self.steps + 1, (self.batch,), generator=source)
+        drawn = torch.randint(0, self.steps + 1, (self.batch,), generator=source, device="cpu")
         if self.rows == "lengths":
             return drawn.tolist()
         drawn[:1] = self.steps
@@ -71,7 +94,8 @@ class Case:
 
     @property
     def batch_sizes(self) -> Tensor:
-        return torch.tensor([sum(n > t for n in self.lengths) for t in range(self.steps)])
+        sizes = [sum(n > t for n in self.lengths) for t in range(self.steps)]
+        return torch.tensor(sizes, device="cpu")  # where torch keeps them, whatever the data is on
 
     def grid(self, values: Tensor) -> Tensor:
         """``[T, B, ...]`` -> stored as this case stores tokens, before the layout."""
@@ -146,9 +170,9 @@ class Case:
         )
 
 
-def run(case: Case, engine: str = "cpu", dtype: torch.dtype | None = None) -> dict[str, Tensor]:
+def run(case: Case, engine: str | None = None, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
     """Output, final state and gradients on one engine, computed in ``dtype`` on the case's own numbers."""
-    dtype = dtype or case.dtype
+    engine, dtype = engine or here.engine, dtype or case.dtype
     values = {name: value.to(dtype).requires_grad_() for name, value in case.inputs().items()}
     with lrn.engine(engine):
         output, final = scan(

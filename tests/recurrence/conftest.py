@@ -1,16 +1,23 @@
-"""The engine's tests need the engine; without it they are skipped, and say so."""
+"""Every test here runs on every engine of the table, on a device it serves; a new one needs only its line.
+
+Engines that are not here are skipped, and say why. What concerns one engine alone is in a folder of its name.
+"""
 
 import pytest
 import torch
+from recurrence import cases
 
-import lrn
 from lrn.recurrence import dispatch
 
+FAST = tuple(name for name, engine in dispatch.TABLE.items() if engine.ops)
 
-@pytest.fixture(autouse=True, scope="session")
-def engine():
-    if "cpu" not in lrn.engines():
-        pytest.skip(f"the C++ engine is missing: {dispatch.MISSING}")
+
+@pytest.fixture(autouse=True, scope="session", params=FAST)
+def engine(request):
+    if request.param in dispatch.MISSING:
+        pytest.skip(f"engine {request.param!r} is missing: {dispatch.MISSING[request.param]}")
+    with cases.on(request.param):
+        yield request.param
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from recurrence.cases import (
     Case,
     assert_as_defined,
     assert_close,
+    here,
     kinds,
     problems,
     randn,
@@ -127,4 +128,4 @@ def test_units(name, dtype):
         return results | {f"grad_{n}": value for n, value in enumerate(gradients)}
 
     tolerance = 1e-12 if dtype == torch.float64 else 3e-6  # two float32 results, each with its own error
-    assert_close(trained("cpu"), trained("torch"), (tolerance, tolerance))
+    assert_close(trained(here.engine), trained("torch"), (tolerance, tolerance))

@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recurrence.cases import TOLERANCE, WIDTHS, Case, assert_close, assert_equal, kinds, problems, randn
+from recurrence.cases import TOLERANCE, WIDTHS, Case, assert_close, assert_equal, here, kinds, problems, randn
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
@@ -149,7 +149,7 @@ def test_unit(options):
     x = randn(6, 6, 3).requires_grad_()
     lengths, reset = [6, 0, 3, 1, 6, 5], randn(6, 6, seed=3) > 0.5
     results = []
-    for engine in ("cpu", "torch"):
+    for engine in (here.engine, "torch"):
         with lrn.engine(engine):
             output, final = unit(x, lengths=lengths, reset=reset)
         gradients = torch.autograd.grad(output.sin().sum() + final.cos().sum(), [x, *unit.parameters()])
@@ -236,7 +236,7 @@ def test_forward_mode(mode):
     for name, value in AtrCase(ATR_LIKE).inputs().items():
         values[name], tangents[name] = value.requires_grad_(mode == "tracked"), value.detach().sin()
     results = []
-    for engine in ("cpu", "torch"):
+    for engine in (here.engine, "torch"):
         with forward_ad.dual_level(), torch.set_grad_enabled(mode != "no_grad"), lrn.engine(engine):
             duals = [forward_ad.make_dual(values[name], tangents[name]) for name in values]
             results.append(forward_ad.unpack_dual(walk_atr("tanh", *duals, Rows(3))[0]).tangent)
@@ -317,7 +317,7 @@ def test_autocast_leaves_the_gradient_alone():
     """Backward inside autocast: the matrix's gradient is not rounded to bfloat16."""
     case = AtrCase(ATR_LIKE, dtype=torch.float32)
     args = case.backward_args()
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(here.device, torch.bfloat16):
         inside = torch.ops.lrn.atr_backward(*args)
     assert_equal(dict(enumerate(inside)), dict(enumerate(torch.ops.lrn.atr_backward(*args))))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from recurrence.cases import DIRECTIONS, NAMES, ROWS, UNITS, Case, kinds, randn
+from recurrence.cases import DIRECTIONS, NAMES, ROWS, UNITS, Case, here, kinds, randn
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.func import functional_call, grad, hessian, jacrev, vmap
 
@@ -46,7 +46,7 @@ def test_second_gradient_of_one_result(cell, above):
     case = Case(cell, 3, 2, 3, rows="lengths", above=above)
     run, values = function(case)
     results = []
-    for engine in ("cpu", "torch"):
+    for engine in (here.engine, "torch"):
         with lrn.engine(engine):
             output, final = run(*values)
             loss = (output if above == "output" else final).sin().sum()
@@ -62,7 +62,7 @@ def test_third_derivative(cell):
     """Through autograd three times over, against the definition."""
     run, values = function(Case(cell, 2, 1, 2, "both", "lengths", reset=True))
     results = []
-    for engine in ("cpu", "torch"):
+    for engine in (here.engine, "torch"):
         with lrn.engine(engine):
             value = run(*values)[0].sin().sum()
             for _ in range(3):

@@ -9,7 +9,8 @@ from recurrence.cases import NAMES, Case, run
 from recurrence.processes import python
 
 import lrn
-from lrn.recurrence import dispatch
+from lrn import names
+from lrn.recurrence import dispatch, schemas
 
 CPU = torch.device("cpu")
 
@@ -26,6 +27,43 @@ def test_the_fastest_by_default(no_wish):
     assert lrn.engines() == ("cpu", "torch")
     assert dispatch.choose(CPU) == "cpu"
     assert dispatch.choose(torch.device("meta")) == "torch"
+
+
+def test_the_table():
+    """The table and the list of names agree, the last engine runs everywhere, every op has a schema."""
+    assert tuple(dispatch.TABLE) == names.ENGINES
+    assert [name for name, engine in dispatch.TABLE.items() if not engine.devices] == ["torch"]
+    defined = {schema.split("(")[0] for schema in schemas.SCHEMAS}
+    for engine in dispatch.TABLE.values():
+        assert engine.ops <= defined
+        assert engine.runs(torch.device((*engine.devices, "meta")[0]))
+
+
+def test_ops_exist_without_engines():
+    """Schemas, gradients and the rules for autocast need no library: another engine may come without it."""
+    for schema in schemas.SCHEMAS:
+        op = getattr(torch.ops.lrn, schema.split("(")[0]).default
+        assert str(op._schema) == f"lrn::{schema}"
+    for key in ("AutocastCPU", "AutocastCUDA", "AutocastPrivateUse1"):
+        assert torch._C._dispatch_has_kernel_for_dispatch_key("lrn::scan", key)
+
+
+def test_another_engine(monkeypatch, no_wish):
+    """A line in the table is all the choice needs: its devices go to it, the others as before."""
+    meta = dispatch.Engine("meta", ("meta",), frozenset({"scan"}), lambda: None)
+    monkeypatch.setitem(dispatch.TABLE, "meta", meta)
+    monkeypatch.setitem(dispatch._FASTEST, "meta", "meta")
+    assert dispatch.choose(torch.device("meta")) == "meta"
+    assert dispatch.choose(CPU) == "cpu"
+    assert dispatch.implemented("scan", torch.device("meta"))
+    assert not dispatch.implemented("atr", torch.device("meta"))
+    output, _ = lrn.LRN(3, 4, device="meta")(torch.empty(5, 2, 3, device="meta"))  # by the op's fake
+    assert output.shape == (5, 2, 4)
+    with (
+        lrn.engine("meta"),
+        pytest.raises(ValueError, match="'meta' runs tensors on meta only, got one on cpu"),
+    ):
+        lrn.LRN(3, 4)(torch.zeros(5, 2, 3))
 
 
 def test_blocks_nest_and_end(no_wish):
@@ -47,13 +85,13 @@ def test_an_exception_ends_the_block_too(no_wish):
 def test_the_block_decides_what_runs(no_wish):
     """Seen in the graph: the engine is one op, the definition a hundred small ones."""
     unit, x = lrn.LRN(3, 4), torch.zeros(5, 2, 3)
-    names = {}
-    for engine in lrn.engines():
+    seen = {}
+    for engine in ("cpu", "torch"):
         with lrn.engine(engine), torch.profiler.profile() as profile:
             unit(x)
-        names[engine] = {event.key for event in profile.key_averages()}
-    assert "lrn::scan" in names["cpu"]
-    assert "lrn::scan" not in names["torch"]
+        seen[engine] = {event.key for event in profile.key_averages()}
+    assert "lrn::scan" in seen["cpu"]
+    assert "lrn::scan" not in seen["torch"]
 
 
 @pytest.mark.parametrize("name", ["cuda", "CPU", ""])
@@ -65,7 +103,7 @@ def test_unknown_engine(name):
 def test_cpu_engine_takes_cpu_tensors_only():
     with (
         lrn.engine("cpu"),
-        pytest.raises(ValueError, match=r"engine 'cpu' runs CPU tensors only, got .* meta"),
+        pytest.raises(ValueError, match=r"engine 'cpu' runs tensors on cpu only, got one on meta"),
     ):
         lrn.LRN(3, 4, device="meta")(torch.empty(5, 2, 3, device="meta"))
 
@@ -117,6 +155,7 @@ sys.path.insert(0, {str(tmp_path)!r})
 WITHOUT = """
 import torch, lrn, lrn.recurrence
 assert lrn.engines() == ("torch",), lrn.engines()
+assert torch.ops.lrn.scan.default and torch.ops.lrn.walk.default  # for another engine to implement
 for name in ("lrn", "olrn", "glrn", "elrn", "sru"):
     unit = lrn.make_unit(name, 3, 4, bidirectional=True)
     output, state = unit(torch.randn(5, 2, 3), lengths=[5, 0])
@@ -156,41 +195,9 @@ def test_without_the_library_but_asked_for(copy):
     assert "environment variable LRN_ENGINE: engine 'cpu' is not available" in wanted.stderr
 
 
-def test_baseline_instructions():
-    """The kernels for processors without AVX agree with the definition as well."""
-    done = python(
-        """
-        import torch
-        from recurrence.cases import NAMES, assert_as_defined, kinds
-        for cell in NAMES:
-            for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
-                for hidden in (1, 3, 4, 5, 18):
-                    for case in kinds(cell, steps=4, batch=9, hidden=hidden, dtype=dtype)[1:3]:
-                        assert_as_defined(case)
-        """,
-        LRN_CPU="baseline",
-        LRN_ENGINE="cpu",
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def test_unknown_instructions():
-    done = python(
-        """
-        import lrn, torch
-        try:
-            lrn.LRN(3, 4)(torch.zeros(5, 2, 3))
-        except RuntimeError as error:
-            print(error)
-        """,
-        LRN_CPU="bogus",
-    )
-    assert "environment variable LRN_CPU: this processor does not run 'bogus'" in done.stdout, done.stderr
-
-
 @pytest.mark.parametrize("cell", NAMES)
-def test_both_engines_run_every_cell(cell):
-    """No cell is missing from the library, in any type."""
+def test_every_engine_runs_every_cell(cell):
+    """No cell is missing from a library, in any type."""
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
         for engine in lrn.engines():
             assert run(Case(cell, dtype=dtype), engine)["output"].isfinite().all()

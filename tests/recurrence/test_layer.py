@@ -5,15 +5,21 @@ from importlib import import_module
 import pytest
 import torch
 import torch.nn.functional as F
-from recurrence.cases import NAMES
+from recurrence.cases import NAMES, here
 
-from lrn.recurrence import CELLS, Rows, engine, engines, scan
+from lrn.recurrence import CELLS, Rows, dispatch, engine, scan
 
 layer = import_module("lrn.recurrence.layer")  # the package has a function of that name
 
-pytestmark = pytest.mark.skipif("cpu" not in engines(), reason="the C++ engine is not here")
-
 FEATURES, HIDDEN = 5, 9
+
+
+@pytest.fixture(autouse=True)
+def in_stretches():
+    if "scan_into" not in dispatch.TABLE[here.engine].ops:
+        pytest.skip(f"engine {here.engine!r} runs projection and walk apart")
+
+
 # name: steps, batch, batch_first, lengths, reset, direction, stretch (tokens), stretches that makes
 KINDS = {
     "time": (23, 4, False, False, False, "forward", 16, 6),
@@ -162,5 +168,5 @@ def test_half_precision_is_not_split():
 
 def test_autocast_goes_by_the_projection():
     inputs, rows, direction, _ = problem("lrn_tanh", "time", torch.float32)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(here.device, torch.bfloat16):
         assert by_layer("lrn_tanh", inputs, rows, direction)[0].dtype == torch.bfloat16

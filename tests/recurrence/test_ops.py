@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from recurrence.cases import LAYOUTS, NAMES, UNITS, Case, assert_equal, call, kinds, randn, run
+from recurrence.cases import LAYOUTS, NAMES, UNITS, Case, assert_equal, call, here, kinds, randn, run
 from torch._subclasses import FakeTensorMode
 
 import lrn
@@ -103,7 +103,7 @@ def test_autocast_follows_x(cell, dtype):
     """Under autocast x decides: state and weight of other types are brought to it."""
     x, state, weight, *rest = Case(cell, dtype=torch.float32).positional()
     x = x.to(dtype)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(here.device, torch.bfloat16):
         results = torch.ops.lrn.scan(x, state, weight, *rest)
     expected = torch.ops.lrn.scan(x, state.to(dtype), None if weight is None else weight.to(dtype), *rest)
     assert_equal(dict(enumerate(results)), dict(enumerate(expected)))
@@ -116,7 +116,7 @@ def test_autocast_gradients(cell):
     leaves = [x.bfloat16().requires_grad_(), state.requires_grad_()]
     if weight is not None:
         leaves.append(weight.contiguous().requires_grad_())
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(here.device, torch.bfloat16):
         output, _, final = torch.ops.lrn.scan(*leaves, *[None] * (3 - len(leaves)), *rest)
     gradients = torch.autograd.grad(output.float().sum() + final.float().sum(), leaves)
     assert [g.dtype for g in gradients] == [leaf.dtype for leaf in leaves]
@@ -129,9 +129,9 @@ def test_autocast_unit(name):
     torch.manual_seed(0)
     unit, x = lrn.make_unit(name, 4, 9, num_layers=2), randn(6, 3, 4, dtype=torch.float32)
     results = []
-    for engine in ("cpu", "torch"):
+    for engine in (here.engine, "torch"):
         unit.zero_grad()
-        with lrn.engine(engine), torch.autocast("cpu", torch.bfloat16):
+        with lrn.engine(engine), torch.autocast(here.device, torch.bfloat16):
             output, _ = unit(x)
         output.float().sum().backward()
         assert output.dtype == torch.bfloat16

@@ -58,7 +58,7 @@ def walk_atr(
 
 def _engine_runs(x: Tensor, state: Tensor, weight: Tensor, rows: Rows) -> bool:
     return (
-        dispatch.choose(x.device) == "cpu"
+        dispatch.implemented("atr", x.device)
         and x.dtype in (torch.float32, torch.float64)
         and x.dtype == state.dtype == weight.dtype
         and (modes.compiling() or _steps(x, rows) != 1)  # laying out the matrix costs more than a step

@@ -1,20 +1,36 @@
-"""Which engine runs a recurrence: ``torch`` (the definition, everywhere) or ``cpu`` (C++, CPU tensors)."""
+"""Which engine runs a recurrence: a table of them, what is here of it, and the one for a tensor at hand."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from lrn.recurrence import modes
+from lrn import names
+from lrn.recurrence import modes, schemas
 
-NAMES = ("cpu", "torch")
 LIBRARY = "liblrn_cpu"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way to run recurrences."""
+
+    name: str
+    devices: tuple[str, ...]  # the types of device whose tensors it runs; empty: all of them
+    ops: frozenset[str]  # what it implements of schemas.py; the rest is run by definition
+    load: Callable[[], str | None]  # brings in its ops; returns None, or why it is not here
+    install: str = ""  # how to get it if it is not here
+
+    def runs(self, device: torch.device) -> bool:
+        """Whether it takes tensors on ``device``."""
+        return not self.devices or device.type in self.devices
 
 
 def _find_library() -> Path | None:
@@ -27,7 +43,6 @@ def _find_library() -> Path | None:
 
 
 def _load_library() -> str | None:
-    """Load the C++ engine; returns None, or why it is not there."""
     path = _find_library()
     if path is None:
         return "it was not built when lrn was installed"
@@ -36,6 +51,31 @@ def _load_library() -> str | None:
     except OSError as error:
         return f"{path.name} does not load here: {error}"
     return None
+
+
+_BUILD = (
+    "To build it, install lrn with a C++ compiler and torch already present: "
+    "pip install --no-build-isolation --force-reinstall --no-deps lrn"
+)
+
+TABLE: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        Engine("cpu", ("cpu",), frozenset({"scan", "scan_into", "atr"}), _load_library, _BUILD),
+        Engine("torch", (), frozenset(), lambda: None),  # the definition, which runs everywhere
+    )
+}
+"""Every engine by name, the fastest first."""
+
+assert tuple(TABLE) == names.ENGINES
+assert schemas.library  # an engine is loaded only after what it implements is known
+
+
+def _check(name: str) -> None:
+    if name not in TABLE:
+        raise ValueError(f"unknown engine {name!r}; allowed: {', '.join(TABLE)}")
+    if name in MISSING:
+        raise ValueError(f"engine {name!r} is not available: {MISSING[name]}. {TABLE[name].install}")
 
 
 def _from_environment() -> str | None:
@@ -48,26 +88,21 @@ def _from_environment() -> str | None:
     return name
 
 
-def _check(name: str) -> None:
-    if name not in NAMES:
-        raise ValueError(f"unknown engine {name!r}; allowed: {', '.join(NAMES)}")
-    if name == "cpu" and MISSING:
-        raise ValueError(f"engine 'cpu' is not available: {MISSING}. {_HOW_TO_GET_IT}")
+def _load_all() -> dict[str, str]:
+    reasons = {name: engine.load() for name, engine in TABLE.items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-_HOW_TO_GET_IT = (
-    "To build it, install lrn with a C++ compiler and torch already present: "
-    "pip install --no-build-isolation --force-reinstall --no-deps lrn"
-)
+MISSING: dict[str, str] = _load_all()
+"""Why each engine that is not here is missing."""
 
-MISSING: str | None = _load_library()  # why the C++ engine is missing; None if it is here
 _DEFAULT = _from_environment()
 _chosen: ContextVar[str | None] = ContextVar("lrn_engine", default=_DEFAULT)
 
-if MISSING and _DEFAULT is None:
+for _name, _reason in MISSING.items() if _DEFAULT is None else ():
     warnings.warn(
-        f"lrn runs on its plain torch engine, which is slower: the C++ engine is missing ({MISSING}). "
-        f"{_HOW_TO_GET_IT}. Set LRN_ENGINE=torch to silence this.",
+        f"lrn runs on its plain torch engine, which is slower: engine {_name!r} is missing ({_reason}). "
+        f"{TABLE[_name].install}. Set LRN_ENGINE=torch to silence this.",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -79,7 +114,7 @@ def engines() -> tuple[str, ...]:
     >>> "torch" in engines()
     True
     """
-    return NAMES if not MISSING else ("torch",)
+    return tuple(name for name in TABLE if name not in MISSING)
 
 
 @contextmanager
@@ -108,11 +143,20 @@ def _asked_for() -> str | None:
     return _chosen.get()
 
 
+_FASTEST = {kind: name for name in reversed(engines()) for kind in TABLE[name].devices}
+
+
 def choose(device: torch.device) -> str:
     """The engine for tensors on ``device``."""
     name: str | None = _asked_for()
     if name is None:
-        return "cpu" if device.type == "cpu" and not MISSING else "torch"
-    if name == "cpu" and device.type != "cpu":
-        raise ValueError(f"engine 'cpu' runs CPU tensors only, got a tensor on {device}")
+        return _FASTEST.get(device.type, "torch")
+    if not TABLE[name].runs(device):
+        only = ", ".join(TABLE[name].devices)
+        raise ValueError(f"engine {name!r} runs tensors on {only} only, got one on {device}")
     return name
+
+
+def implemented(op: str, device: torch.device) -> bool:
+    """Whether the engine for tensors on ``device`` implements ``op``."""
+    return op in TABLE[choose(device)].ops

@@ -59,7 +59,7 @@ def _runs_here(x: Tensor, matrix: Tensor) -> bool:
         and type(x) in _PLAIN
         and type(matrix) in _PLAIN
         and modes.plain(x)
-        and dispatch.choose(x.device) == "cpu"
+        and dispatch.implemented("scan_into", x.device)
     )
 
 

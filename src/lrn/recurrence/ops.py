@@ -44,7 +44,7 @@ def scan(
         weight = weight.to(x.dtype).expand(rows.batch, *weight.shape)
     transformed, compiling = modes.transformed(), modes.compiling()
     if (
-        dispatch.choose(x.device) == "torch"
+        not dispatch.implemented("scan", x.device)
         or modes.forward_mode()
         or (transformed and compiling)  # a compiled torch.func transform takes no op with its own gradient
     ):
