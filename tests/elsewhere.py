@@ -44,7 +44,8 @@ class _Hook(backend_registration._DummyPrivateUse1Hook):
         return _Hook.in_use
 
 
-backend_registration._setup_privateuseone_for_python_backend("accel", _Module(), _Hook())
+if torch._C._get_privateuse1_backend_name() != "accel":  # a process has one, however often this is imported
+    backend_registration._setup_privateuseone_for_python_backend("accel", _Module(), _Hook())
 DEVICE = torch.device("accel:0")
 
 

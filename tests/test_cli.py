@@ -230,7 +230,7 @@ def test_a_run_with_settings_that_cannot_be(words, tmp_path, capsys):
         ('"hidden": "3"', "config.json is damaged: hidden cannot be '3'"),
         ('"speed": 3', "config.json has settings that this version does not know: speed"),
     ]:
-        (tmp_path / "config.json").write_text(f'{{"task": "lm", {config}}}')
+        (tmp_path / "config.json").write_text(f'{{"task": "lm", "format": 2, {config}}}')
         assert cli.main(words) == 2
         assert capsys.readouterr().err == f"lrn: {says}\n"
 

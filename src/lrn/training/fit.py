@@ -30,7 +30,8 @@ class _Fit:
         self.loop, self.folder, self.learner = loop, run, loop.learner
         self.logbook = log.Logbook(run, self.learner.progress)
         self.screen = Screen(self.learner, loop.is_first)
-        self.told_to_stop = False
+        self.told_to_stop = False  # this process, by a signal that may come at any time
+        self.stopping = False  # all of them, after the step at hand
 
     def run(self) -> None:
         done = self.learner.progress
@@ -41,7 +42,7 @@ class _Fit:
                 self._after(step)
                 if done.finished:
                     return
-                if self.told_to_stop:
+                if self.stopping:
                     raise Stopped(f"stopped after step {done.step:,}")
 
     @contextmanager
@@ -73,8 +74,8 @@ class _Fit:
         after = self._validate(step) if step.last or cut else After.GO_ON
         if after is After.STOP or cut or done.epoch == config.epochs:
             done.finished = True
-        self.told_to_stop = self.loop.host.any(self.told_to_stop)  # all processes have to leave together
-        if done.finished or self.told_to_stop or step.last or done.step % config.save_steps == 0:
+        self.stopping = self.loop.host.any(self.told_to_stop)
+        if done.finished or self.stopping or step.last or done.step % config.save_steps == 0:
             self._save()
 
     def _validate(self, step: Step) -> After:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict
@@ -36,7 +37,9 @@ class Loop:
         self.learner, self.fabric = learner, fabric
         self.place = Place(fabric.global_rank, fabric.world_size)
         self.host = Host(fabric.world_size)
-        self.module = fabric.setup_module(_Runner(learner.model))
+        with warnings.catch_warnings():  # the newest torch has another name for it, the oldest has not
+            warnings.filterwarnings("ignore", message=".*broadcast_buffers")
+            self.module = fabric.setup_module(_Runner(learner.model))
         self._unread: list[tuple[Step, Tensor]] = []
         self._latest: Tensor | None = None
         self.new_optimizer()
