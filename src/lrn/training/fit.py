@@ -36,8 +36,6 @@ class _Fit:
     def run(self) -> None:
         done = self.learner.progress
         with self._signals():
-            if done.step == 0:
-                self._save()  # from now on there is always something to return to
             for step in self.loop.run():
                 self._after(step)
                 if done.finished:
