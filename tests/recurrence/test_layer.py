@@ -1,4 +1,4 @@
-"""A layer in stretches is the layer in one piece, which is its definition."""
+"""A layer in chunks is the layer in one piece, which is its definition."""
 
 from importlib import import_module
 
@@ -15,12 +15,12 @@ FEATURES, HIDDEN = 5, 9
 
 
 @pytest.fixture(autouse=True)
-def in_stretches():
+def in_chunks():
     if "scan_into" not in dispatch.TABLE[here.engine].ops:
         pytest.skip(f"engine {here.engine!r} runs projection and walk apart")
 
 
-# name: steps, batch, batch_first, lengths, reset, direction, stretch (tokens), stretches that makes
+# name: steps, batch, batch_first, lengths, reset, direction, chunk (tokens), chunks that makes
 KINDS = {
     "time": (23, 4, False, False, False, "forward", 16, 6),
     "one step each": (5, 40, False, False, False, "forward", 16, 5),
@@ -83,37 +83,37 @@ def gradients(run, cell, inputs, rows, direction, above):
 
 
 @pytest.fixture
-def stretch(monkeypatch):
-    """Stretches as short as the kind asks for; and memory that shows where nobody wrote."""
+def chunk(monkeypatch):
+    """Chunkes as short as the kind asks for; and memory that shows where nobody wrote."""
 
-    def set_stretch(kind):
-        monkeypatch.setattr(layer, "STRETCH", KINDS[kind][-2])
+    def set_chunk(kind):
+        monkeypatch.setattr(layer, "CHUNK", KINDS[kind][-2])
 
     torch.use_deterministic_algorithms(True)  # fills new memory with NaN
-    yield set_stretch
+    yield set_chunk
     torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cell", NAMES)
-def test_stretches_are_the_whole(cell, kind, stretch):
-    stretch(kind)
+def test_chunks_are_the_whole(cell, kind, chunk):
+    chunk(kind)
     inputs, rows, direction, above = problem(cell, kind)
-    parts = layer._stretches(inputs["x"], inputs["state"], inputs["vectors"], rows, direction)
+    parts = layer._chunks(inputs["x"], inputs["state"], inputs["vectors"], rows, direction)
     assert len(parts) == KINDS[kind][-1]
     found = gradients(by_layer, cell, inputs, rows, direction, above)
     expected = gradients(by_definition, cell, inputs, rows, direction, above)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
-    with torch.no_grad():  # here the room of a stretch's projection serves all of them
+    with torch.no_grad():  # here the room of a chunk's projection serves all of them
         for ours, theirs in zip(by_layer(cell, inputs, rows, direction), expected[:2], strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("cell", ["lrn_tanh", "sru"])
-def test_one_result_alone_has_a_gradient(cell, which, stretch):
-    stretch("lengths and reset")
+def test_one_result_alone_has_a_gradient(cell, which, chunk):
+    chunk("lengths and reset")
     inputs, rows, direction, above = problem(cell, "lengths and reset")
     given = [leaves(inputs) for _ in range(2)]
     for run, values in zip((by_layer, by_definition), given, strict=True):
@@ -124,8 +124,8 @@ def test_one_result_alone_has_a_gradient(cell, which, stretch):
 
 
 @pytest.mark.parametrize("frozen", ["x", "matrix", "bias", "state"])
-def test_what_needs_no_gradient_gets_none(frozen, stretch):
-    stretch("time")
+def test_what_needs_no_gradient_gets_none(frozen, chunk):
+    chunk("time")
     inputs, rows, direction, above = problem("lrn_tanh", "time")
     given = leaves(inputs)
     given[frozen].requires_grad_(False)
@@ -134,9 +134,9 @@ def test_what_needs_no_gradient_gets_none(frozen, stretch):
 
 
 @pytest.mark.parametrize("cell", NAMES)
-def test_second_gradient(cell, stretch):
+def test_second_gradient(cell, chunk):
     kind = "time"
-    stretch(kind)
+    chunk(kind)
     inputs, rows, direction, _ = problem(cell, kind)
     names = [n for n, v in inputs.items() if v is not None]
 
@@ -148,8 +148,8 @@ def test_second_gradient(cell, stretch):
     assert torch.autograd.gradgradcheck(run, values, fast_mode=True)
 
 
-def test_a_graph_that_is_kept_gives_the_same_again(stretch):
-    stretch("time")
+def test_a_graph_that_is_kept_gives_the_same_again(chunk):
+    chunk("time")
     inputs, rows, direction, above = problem("lrn_tanh", "time")
     given = leaves(inputs)
     results = by_layer("lrn_tanh", given, rows, direction)
@@ -160,10 +160,10 @@ def test_a_graph_that_is_kept_gives_the_same_again(stretch):
 
 
 def test_half_precision_is_not_split():
-    """Adding up a weight's gradient stretch by stretch would round it each time."""
-    x, state = torch.zeros(4 * layer.STRETCH, 1, 2), torch.zeros(1, 1, 1, 3)
-    assert len(layer._stretches(x, state, None, Rows(1), "forward")) == 4
-    assert layer._stretches(x.bfloat16(), state.bfloat16(), None, Rows(1), "forward") == []
+    """Adding up a weight's gradient chunk by chunk would round it each time."""
+    x, state = torch.zeros(4 * layer.CHUNK, 1, 2), torch.zeros(1, 1, 1, 3)
+    assert len(layer._chunks(x, state, None, Rows(1), "forward")) == 4
+    assert layer._chunks(x.bfloat16(), state.bfloat16(), None, Rows(1), "forward") == []
 
 
 def test_autocast_goes_by_the_projection():

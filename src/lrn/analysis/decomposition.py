@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lrn.analysis.gates import Gates, gates_of
-from lrn.units.kinds import ElementwiseUnit
+from lrn.units.bases import ElementwiseUnit
 
 CHUNK = 1 << 22  # numbers at a time
 

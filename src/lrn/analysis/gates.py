@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lrn.units import ELRN, GLRN, LRN, OLRN, SRU
-from lrn.units.kinds import ElementwiseUnit
+from lrn.units.bases import ElementwiseUnit
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,8 @@ from torch import Tensor, nn
 
 from lrn.analysis.gates import gates_of
 from lrn.nn import keep_at_first
-from lrn.units import make_unit
-from lrn.units.kinds import ElementwiseUnit
+from lrn.units import hidden, make_unit
+from lrn.units.bases import ElementwiseUnit
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def _hidden_states(unit: nn.Module, x: Tensor) -> list[Tensor]:
     chain = [h]
     for x_t in x:
         _, state = unit(x_t[None], state)
-        chain.append(state[0] if isinstance(state, tuple) else state)
+        chain.append(hidden(state))
     return chain
 
 
@@ -108,9 +107,8 @@ def norms_by_unit(
         norms = {"nn.RNN": distance_norms(nn.RNN(hidden, hidden, dtype=x.dtype), x)}
         for name in units:
             unit = make_unit(name, hidden, hidden, dtype=x.dtype)
-            if keep:
-                with suppress(ValueError):  # there is no bias of its own for what it keeps
-                    keep_at_first(unit, keep)
+            if keep and unit.forget_gate is not None:
+                keep_at_first(unit, keep)
             if isinstance(unit, ElementwiseUnit):
                 norms[name] = gradients(unit, x).norms()
             else:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lrn.analysis.decomposition import Decomposition, decompose
-from lrn.units.kinds import ElementwiseUnit
+from lrn.units.bases import ElementwiseUnit
 
 
 @dataclass(frozen=True)

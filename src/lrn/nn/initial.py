@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from lrn.units import GLRN, GRU, LRN, LSTM, OLRN, SRU
+from lrn.units import CLASSES, GRU, LSTM
 from lrn.units.unit import Unit
 
 
@@ -53,29 +53,17 @@ def keep_at_first(unit: Unit, amount: float) -> None:
     >>> unit.bias_ih_l0.reshape(3, 4).mean(1).round()
     tensor([ 5., -5.,  0.], grad_fn=<RoundBackward0>)
     """
-    kept, new = _gate_places(unit)
+    if unit.forget_gate is None:
+        able = [cls.__name__ for cls in CLASSES.values() if cls.forget_gate is not None]
+        raise ValueError(
+            f"{type(unit).__name__} has no bias of its own for what it keeps; {', '.join(able)} have"
+        )
     for name, parameter in unit.named_parameters():
         if name.startswith("bias"):
             gates = parameter.detach().view(-1, unit.hidden_size)
-            gates[kept] = amount
-            if new is not None:
-                gates[new] = -amount
-
-
-def _gate_places(unit: Unit) -> tuple[int, int | None]:
-    """Of the forget gate and, where it is another, the input gate among the fused gates."""
-    if isinstance(unit, GLRN):
-        return 0, None
-    if isinstance(unit, LRN | OLRN) and unit.gates >= 3:
-        return 0, 1
-    if isinstance(unit, LSTM):
-        return 1, 0
-    if isinstance(unit, GRU | SRU):
-        return 1, None
-    name = type(unit).__name__
-    raise ValueError(
-        f"{name} has no bias of its own for what it keeps; LRN, OLRN, GLRN, SRU, LSTM and GRU have"
-    )
+            gates[unit.forget_gate] = amount
+            if unit.input_gate is not None:
+                gates[unit.input_gate] = -amount
 
 
 def _glorot(matrix: Tensor, fan_in: int, fan_out: int) -> None:

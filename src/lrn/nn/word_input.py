@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lrn.nn.dropout import WordDropout
-from lrn.units.unit import Unit
+from lrn.units.unit import Unit, hidden
 
 if TYPE_CHECKING:
     from lrn.text.batches import Tokens
@@ -77,7 +77,7 @@ class SpellingRNN(nn.Module):
             raise ValueError("a recurrent layer over characters needs to know how they are packed")
         vectors = self.character_vectors(tokens.characters)  # [W, C, E]
         _, state = self.unit(packing.pack(vectors))
-        h: Tensor = state[0] if isinstance(state, tuple) else state  # [2, W, H]
+        h = hidden(state)  # [2, W, H]
         return torch.cat([h[0], h[1]], -1)
 
 

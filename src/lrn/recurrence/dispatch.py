@@ -48,8 +48,8 @@ def _load_library() -> str | None:
         return "it was not built when lrn was installed"
     try:
         torch.ops.load_library(str(path))
-    except OSError as error:
-        return f"{path.name} does not load here: {error}"
+    except (OSError, RuntimeError) as error:  # the latter: built from other sources than these
+        return f"{path.name} does not load here: {str(error).splitlines()[0]}"
     return None
 
 

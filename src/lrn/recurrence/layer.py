@@ -1,6 +1,6 @@
-"""A whole layer on the C++ engine: projection and walk together, one stretch of rows after the other.
+"""A whole layer on the C++ engine: projection and walk together, one chunk of rows after the other.
 
-A stretch's projection is walked over while it is still in the cache; going back, its gradient goes into
+A chunk's projection is walked over while it is still in the cache; going back, its gradient goes into
 the matrix products while it is still there, and never exists for the whole sequence at once.
 """
 
@@ -16,9 +16,9 @@ from torch import Tensor
 from lrn.recurrence import cells, dispatch, modes, ops
 from lrn.recurrence.rows import Rows
 
-STRETCH = 2048  # tokens: enough for the matrix product's full speed, little enough for the cache
+CHUNK = 2048  # tokens: enough for the matrix product's full speed, little enough for the cache
 _PLAIN = (Tensor, torch.nn.Parameter)
-_SPLIT_TYPES = (torch.float32, torch.float64)  # others would round the weights' gradient once a stretch
+_SPLIT_TYPES = (torch.float32, torch.float64)  # others would round the weights' gradient once a chunk
 
 
 def layer(
@@ -87,7 +87,7 @@ def _shaped(projected: Tensor, state: Tensor, cell: str) -> Tensor:
     return projected.view(*projected.shape[:-1], state.shape[1], cells.CELLS[cell].gates, state.shape[-1])
 
 
-class _Stretch:
+class _Chunk:
     """Some of the leading dimension of a tensor of rows: steps of all rows or, batch first, whole rows."""
 
     def __init__(self, rows: Rows, part: slice, state: Tensor, vectors: Tensor | None) -> None:
@@ -105,7 +105,7 @@ class _Stretch:
         self._state = state
 
     def state_from(self, before: Tensor) -> Tensor:
-        """What the stretch begins with: its own rows' state, or what the stretch before ended with."""
+        """What the chunk begins with: its own rows' state, or what the chunk before ended with."""
         return self._state[:, :, self.part] if self.whole_rows else before
 
     def state_again(self, memory: Tensor) -> Tensor:
@@ -115,17 +115,17 @@ class _Stretch:
         return memory[self.part.start - 1].expand(self._state.shape)
 
 
-def _stretches(x: Tensor, state: Tensor, vectors: Tensor | None, rows: Rows, how: str) -> list[_Stretch]:
-    """The stretches to work in, in the order of the walk; empty if the whole is best done in one."""
-    if rows.batch_sizes is not None or x.shape[0] * x.shape[1] < 2 * STRETCH or x.dtype not in _SPLIT_TYPES:
+def _chunks(x: Tensor, state: Tensor, vectors: Tensor | None, rows: Rows, how: str) -> list[_Chunk]:
+    """The chunks to work in, in the order of the walk; empty if the whole is best done in one."""
+    if rows.batch_sizes is not None or x.shape[0] * x.shape[1] < 2 * CHUNK or x.dtype not in _SPLIT_TYPES:
         return []
-    if not rows.batch_first and how != "forward":  # the two directions meet in no stretch
+    if not rows.batch_first and how != "forward":  # the two directions meet in no chunk
         return []
-    size = max(1, STRETCH // x.shape[1])
+    size = max(1, CHUNK // x.shape[1])
     if rows.batch_first and size < 8:  # too few rows at a time to share among threads
         return []
     starts = range(0, x.shape[0], size)
-    return [_Stretch(rows, slice(a, min(a + size, x.shape[0])), state, vectors) for a in starts]
+    return [_Chunk(rows, slice(a, min(a + size, x.shape[0])), state, vectors) for a in starts]
 
 
 def _forward(
@@ -140,30 +140,30 @@ def _forward(
     *,
     keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Projection (unless ``keep``, of the last stretch only), output, memory, final state."""
+    """Projection (unless ``keep``, of the last chunk only), output, memory, final state."""
     how = (cell, direction, rows.batch_first)
-    stretches = _stretches(x, state, vectors, rows, direction)
-    if not stretches:
+    chunks = _chunks(x, state, vectors, rows, direction)
+    if not chunks:
         projected = _shaped(F.linear(x, matrix, bias), state, cell)
         weight = None if vectors is None else vectors.expand(rows.batch, *vectors.shape)
         layout = (rows.lengths, rows.batch_sizes, rows.reset)
         return projected, *torch.ops.lrn.scan(projected, state, weight, *layout, *how)
 
     width, features = matrix.shape
-    room = x.shape[0] if keep else stretches[0].part.stop
-    projected = _shaped(x.new_empty(room, x.shape[1], width), state, cell)
+    steps = x.shape[0] if keep else chunks[0].part.stop
+    projected = _shaped(x.new_empty(steps, x.shape[1], width), state, cell)
     output = x.new_empty(*x.shape[:2], state.shape[1] * state.shape[-1])
     memory = torch.empty_like(output) if cells.CELLS[cell].parts == 2 else x.new_empty(0)
     finals = [state]
-    for stretch in stretches:
-        part = stretch.part
+    for chunk in chunks:
+        part = chunk.part
         now = projected[part] if keep else projected[: part.stop - part.start]
         _product(x[part].view(-1, features), matrix, bias, out=now.view(-1, width))
         final = torch.ops.lrn.scan_into(
             now,
-            stretch.state_from(finals[-1]),
-            stretch.weight,
-            *stretch.layout,
+            chunk.state_from(finals[-1]),
+            chunk.weight,
+            *chunk.layout,
             *how,
             output[part],
             memory[part] if memory.numel() else memory,
@@ -200,13 +200,13 @@ class _Layer(torch.autograd.Function):
             return *_differentiable_gradient(ctx, saved[:5], grad_output, grad_final), *nothing
         with modes.below_autograd():
             gradients = _Gradients(ctx, saved)
-            for stretch in gradients.backwards():
-                grad_final = gradients.add(stretch, grad_output, grad_final)
+            for chunk in gradients.backwards():
+                grad_final = gradients.add(chunk, grad_output, grad_final)
             return *gradients.result(), *nothing
 
 
 class _Gradients:
-    """The gradients of a layer, gathered stretch by stretch from the end."""
+    """The gradients of a layer, gathered chunk by chunk from the end."""
 
     def __init__(self, ctx: Any, saved: tuple[Any, ...]) -> None:
         self.x, self.matrix, _, self.state, self.vectors, self.projected, self.memory = saved
@@ -218,22 +218,22 @@ class _Gradients:
         self.grad_vectors: Tensor | None = None
         self.grad_states: list[Tensor] = []
 
-    def backwards(self) -> Iterator[_Stretch | None]:
-        stretches = _stretches(self.x, self.state, self.vectors, self.rows, self.direction)
-        return reversed(stretches) if stretches else iter([None])
+    def backwards(self) -> Iterator[_Chunk | None]:
+        chunks = _chunks(self.x, self.state, self.vectors, self.rows, self.direction)
+        return reversed(chunks) if chunks else iter([None])
 
-    def add(self, stretch: _Stretch | None, grad_output: Tensor | None, grad_final: Tensor | None) -> Any:
-        """One stretch, or None for all at once; returns the gradient that its state hands back."""
+    def add(self, chunk: _Chunk | None, grad_output: Tensor | None, grad_final: Tensor | None) -> Any:
+        """One chunk, or None for all at once; returns the gradient that its state hands back."""
         rows = self.rows
-        if stretch is None:
+        if chunk is None:
             part = slice(None)
             weight = None if self.vectors is None else self.vectors.expand(rows.batch, *self.vectors.shape)
             state, layout = self.state, (rows.lengths, rows.batch_sizes, rows.reset)
             grad_end = grad_final
         else:
-            part, weight, layout = stretch.part, stretch.weight, stretch.layout
-            state = stretch.state_again(self.memory)
-            grad_end = grad_final[:, :, part] if stretch.whole_rows and grad_final is not None else grad_final
+            part, weight, layout = chunk.part, chunk.weight, chunk.layout
+            state = chunk.state_again(self.memory)
+            grad_end = grad_final[:, :, part] if chunk.whole_rows and grad_final is not None else grad_final
         grad_projected, grad_state, grad_weight = torch.ops.lrn.scan_backward(
             None if grad_output is None else grad_output[part],
             grad_end,
@@ -249,7 +249,7 @@ class _Gradients:
         self._add_products(part, grad_projected.view(-1, self.matrix.shape[0]))
         if self.vectors is not None and self.needed[4]:
             self.grad_vectors = _added(self.grad_vectors, grad_weight.sum(0))
-        whole_rows = stretch is not None and stretch.whole_rows
+        whole_rows = chunk is not None and chunk.whole_rows
         self.grad_states = [grad_state, *self.grad_states] if whole_rows else [grad_state]
         return grad_final if whole_rows else grad_state
 

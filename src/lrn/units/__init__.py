@@ -11,11 +11,12 @@ from lrn.units.gru import GRU
 from lrn.units.lrn import ELRN, GLRN, LRN, OLRN
 from lrn.units.lstm import LSTM
 from lrn.units.sru import SRU
-from lrn.units.unit import Unit
+from lrn.units.unit import Unit, hidden, map_state
 
-_CLASSES: dict[str, type[Unit]] = {
+CLASSES: dict[str, type[Unit]] = {
     cls.__name__.lower(): cls for cls in (LRN, OLRN, GLRN, ELRN, ATR, SRU, LSTM, GRU)
 }
+"""The class of every unit by its name."""
 
 
 def make_unit(name: str, input_size: int, hidden_size: int, *args: Any, **kwargs: Any) -> Unit:
@@ -28,7 +29,22 @@ def make_unit(name: str, input_size: int, hidden_size: int, *args: Any, **kwargs
     Traceback (most recent call last):
     ValueError: unknown unit 'lsrn'; allowed: lrn, olrn, glrn, elrn, atr, sru, lstm, gru; did you mean 'lrn'?
     """
-    return _CLASSES[choice("unit", name, UNITS)](input_size, hidden_size, *args, **kwargs)
+    return CLASSES[choice("unit", name, UNITS)](input_size, hidden_size, *args, **kwargs)
 
 
-__all__ = ["ATR", "ELRN", "GLRN", "GRU", "LRN", "LSTM", "OLRN", "SRU", "UNITS", "Unit", "make_unit"]
+__all__ = [
+    "ATR",
+    "CLASSES",
+    "ELRN",
+    "GLRN",
+    "GRU",
+    "LRN",
+    "LSTM",
+    "OLRN",
+    "SRU",
+    "UNITS",
+    "Unit",
+    "hidden",
+    "make_unit",
+    "map_state",
+]

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from lrn import recurrence
 from lrn.recurrence import Rows
-from lrn.units.kinds import MatrixUnit
+from lrn.units.bases import MatrixUnit
 
 
 class FusedUnit(MatrixUnit):

@@ -16,3 +16,4 @@ class GRU(FusedUnit):
 
     gates = 3
     hidden_gates = 3
+    forget_gate = 1

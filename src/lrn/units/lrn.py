@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lrn.units.kinds import Activated, ElementwiseUnit
+from typing import ClassVar
+
+from lrn.units.bases import Activated, ElementwiseUnit
 
 
 class LRN(Activated, ElementwiseUnit):
@@ -19,6 +21,8 @@ class LRN(Activated, ElementwiseUnit):
     """
 
     gates = 3
+    forget_gate: ClassVar[int | None] = 0
+    input_gate: ClassVar[int | None] = 1
 
 
 class OLRN(ElementwiseUnit):
@@ -31,6 +35,8 @@ class OLRN(ElementwiseUnit):
     """
 
     gates = 4
+    forget_gate: ClassVar[int | None] = 0
+    input_gate: ClassVar[int | None] = 1
 
 
 class GLRN(LRN):
@@ -43,6 +49,8 @@ class GLRN(LRN):
     """
 
     gates = 2
+    forget_gate: ClassVar[int | None] = 0
+    input_gate: ClassVar[int | None] = None
 
 
 class ELRN(LRN):
@@ -55,3 +63,5 @@ class ELRN(LRN):
     """
 
     gates = 1
+    forget_gate: ClassVar[int | None] = None
+    input_gate: ClassVar[int | None] = None

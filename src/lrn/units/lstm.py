@@ -16,4 +16,5 @@ class LSTM(FusedUnit):
 
     gates = 4
     hidden_gates = 4
+    forget_gate, input_gate = 1, 0
     parts = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lrn.units.kinds import ElementwiseUnit
+from lrn.units.bases import ElementwiseUnit
 
 
 class SRU(ElementwiseUnit):
@@ -20,6 +20,7 @@ class SRU(ElementwiseUnit):
 
     gates = 4
     parts = 2
+    forget_gate = 1
 
     def _shapes(self, width: int) -> dict[str, tuple[int, ...]]:
         return super()._shapes(width) | {"v_r": (self.hidden_size,), "v_f": (self.hidden_size,)}

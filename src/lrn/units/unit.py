@@ -35,6 +35,28 @@ Body = Callable[[Tensor, Tensor, Rows], tuple[Tensor, Tensor]]
 NORMS = (None, *cells.NORMS)
 
 
+def hidden(state: UserState) -> Tensor:
+    """The hidden state h of a state, which may be a pair (h, c).
+
+    >>> import torch, lrn
+    >>> _, state = lrn.LSTM(3, 4)(torch.randn(5, 2, 3))
+    >>> hidden(state).shape
+    torch.Size([1, 2, 4])
+    """
+    return state[0] if isinstance(state, tuple) else state
+
+
+def map_state(change: Callable[[Tensor], Tensor], state: UserState) -> UserState:
+    """A state of the same kind, each of whose tensors is changed.
+
+    >>> import torch, lrn
+    >>> _, state = lrn.SRU(3, 4)(torch.randn(5, 2, 3))
+    >>> [part.requires_grad for part in map_state(Tensor.detach, state)]
+    [False, False]
+    """
+    return (change(state[0]), change(state[1])) if isinstance(state, tuple) else change(state)
+
+
 class Unit(nn.Module):
     """A stack of recurrent layers with the calling contract of ``nn.LSTM`` / ``nn.GRU``.
 
@@ -50,6 +72,11 @@ class Unit(nn.Module):
     gates: ClassVar[int]  # products of the input, fused along the first axis of weight_ih
     hidden_gates: ClassVar[int] = 0  # products of the hidden state, fused in weight_hh
     parts: ClassVar[int] = 1  # tensors in the state: h, or h and c
+    forget_gate: ClassVar[int | None] = (
+        None  # the fused gate that says what is kept, if it has a bias of its own
+    )
+    input_gate: ClassVar[int | None] = None  # the one that says what is let in, where it is another
+    activations: ClassVar[tuple[str, ...]] = ()  # what ``activation`` may be, where there is a choice
     _frames: ClassVar[int] = 2  # from a warning in __init__ to the caller's line
 
     def __init__(

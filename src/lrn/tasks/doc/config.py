@@ -32,7 +32,7 @@ class DocConfig(TrainConfig):
         char_width: width of the character vectors.
         hidden: width of the recurrent layer, each direction.
         pooling: attention over all states of both directions, or the last state of one direction alone.
-        activation: of LRN, gLRN and eLRN: tanh or identity.
+        activation: of the units that have a choice (LRN, gLRN, eLRN, ATR): tanh or identity.
         keep: first bias of the gate that keeps the state, and minus it of the one that lets words in; at 0
             only near words can be learnt from at first.
         dropout: on the input of the pooling; characters get half of it.

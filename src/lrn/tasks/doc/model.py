@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lrn.nn import AttentivePooling, FrozenWords, SpellingPool, WordDropout, WordInput, keep_at_first
 from lrn.tasks.doc.config import SPECIALS, DocConfig
-from lrn.units import LRN, make_unit
+from lrn.units import CLASSES, LRN, hidden, make_unit
 from lrn.units.unit import Unit
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Classifier(nn.Module):
     def forward(self, batch: DocumentBatch) -> Tensor:
         """Return the scores of all classes, ``[B, classes]``."""
         states, state = self.unit(batch.packing.packed(self.embed(batch)))  # [N, D * H]
-        h: Tensor = state[0] if isinstance(state, tuple) else state  # [D, B, H]
+        h = hidden(state)  # [D, B, H]
         summary = torch.cat(list(h), -1)  # [B, D * H]
         if self.pooling_kind == "attention":
             padded = batch.packing.pad(states.data)  # [B, T, 2 * H]
@@ -92,7 +92,7 @@ class Classifier(nn.Module):
 
 
 def _layer(config: DocConfig, width: int) -> Unit:
-    more = {"activation": config.activation} if config.unit in ("lrn", "glrn", "elrn") else {}
+    more = {"activation": config.activation} if CLASSES[config.unit].activations else {}
     return make_unit(config.unit, width, config.hidden, bidirectional=config.pooling == "attention", **more)
 
 

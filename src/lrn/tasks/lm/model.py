@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lrn.nn import LockedDropout, MixtureOfSoftmaxes, RowDropout, drop_weights, glorot_fused, one_mask
 from lrn.tasks.lm.config import LMConfig
-from lrn.units import make_unit
+from lrn.units import make_unit, map_state
 from lrn.units.unit import Unit
 
 State = list[Any]  # one layer's state each: a tensor, or a pair of them
@@ -92,10 +92,7 @@ def regularisation(features: Features, ar: float, tar: float) -> Tensor:
 
 def detach(state: State) -> State:
     """Return the state as the next segment gets it: no gradient goes back through it."""
-    return [
-        tuple(part.detach() for part in layer) if isinstance(layer, tuple) else layer.detach()
-        for layer in state
-    ]
+    return [map_state(Tensor.detach, layer) for layer in state]
 
 
 def count(config: LMConfig, words: int) -> int:

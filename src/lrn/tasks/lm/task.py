@@ -24,6 +24,7 @@ from lrn.training.fit import save_best
 from lrn.training.learner import After, Loss, Place, Step
 from lrn.training.run import Run
 from lrn.training.schedule import factor, optimizer
+from lrn.units import map_state
 
 VOCABULARY = "vocabulary.json"
 
@@ -156,8 +157,7 @@ class LMLearner(TaskLearner[LMConfig, Corpus, Kept, LanguageModel, TextBatch]):
             width: Any = layer.hidden_size
             if any(shape is None or shape[::2] != (1, width) for shape in shapes):
                 raise ValueError(f"the saved state of a layer of width {width} is {shapes}")
-        there = self.loaded.device
-        return [tuple(p.to(there) for p in e) if isinstance(e, tuple) else e.to(there) for e in state]
+        return [map_state(lambda part: part.to(self.loaded.device), entry) for entry in state]
 
 
 def no_progress(earlier: list[float], loss: float, patience: int) -> bool:

@@ -87,6 +87,7 @@ class MatrixUnit(Unit):
 class Activated(Unit):
     """A unit whose output activation g is a choice: "tanh" or "identity"."""
 
+    activations = tuple(ACTIVATIONS)
     _frames = 3
 
     def __init__(
@@ -104,7 +105,7 @@ class Activated(Unit):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        choice("activation", activation, tuple(ACTIVATIONS))
+        choice("activation", activation, self.activations)
         super().__init__(
             input_size,
             hidden_size,

@@ -1,0 +1,55 @@
+"""Whoever adds a unit's name is told what else it needs."""
+
+from pathlib import Path
+
+import pytest
+from helpers import VARIANTS
+from units.test_known_values import KNOWN
+
+import lrn
+from lrn.names import UNITS
+from lrn.recurrence import CELLS, cells
+from lrn.report import palette
+from lrn.units import CLASSES
+
+ROOT = Path(__file__).parents[2]
+
+
+def forgotten(name: str) -> list[str]:
+    """What is missing of a unit, and where it belongs."""
+    steps = [cell for cell in (*CELLS, *cells.MATRIX_CELLS) if cell.partition("_")[0] == name]
+    kernels = (ROOT / "src/lrn/recurrence/cpu/kernels.cpp").read_text()
+    variants = [variant for variant, (unit, _) in VARIANTS.items() if unit == name]
+    elementwise = [step for step in steps if step in CELLS]
+    needed = {
+        "its class: units/, listed in units/__init__.py": name in CLASSES,
+        "its class among the public names: lrn/__init__.py": name.upper() in lrn.__all__,
+        "its step: CELLS or MATRIX_CELLS in recurrence/cells.py": bool(steps),
+        "its C++ struct: cpu/cells.h, listed in LRN_CELLS of cpu/kernels.cpp": all(
+            f"(what, {step}," in kernels for step in elementwise
+        )
+        and bool(steps),
+        "its variants: tests/helpers.py": bool(variants),
+        "its known values: tests/units/test_known_values.py": bool(variants) and set(variants) <= set(KNOWN),
+        "its colour: report/palette.py": name in palette.COLOURS,
+        "its line in docs/units.md": f"| `{name}` |" in (ROOT / "docs/units.md").read_text(),
+    }
+    return [what for what, there in needed.items() if not there]
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_nothing_is_forgotten(name):
+    assert not forgotten(name), f"{name} lacks " + "; ".join(forgotten(name))
+
+
+def test_everything_would_be_named():
+    """Or the test above shows nothing."""
+    assert len(forgotten("xrn")) == 8
+
+
+def test_the_facts_stand_on_the_class():
+    for name, cls in CLASSES.items():
+        assert cls.forget_gate is None or 0 <= cls.forget_gate < cls.gates, name
+        assert cls.input_gate is None or 0 <= cls.input_gate < cls.gates, name
+        assert cls.input_gate is None or cls.forget_gate is not None, name
+        assert bool(cls.activations) == ("activation" in lrn.make_unit(name, 2, 2).__dict__), name
