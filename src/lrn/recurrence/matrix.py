@@ -15,6 +15,7 @@ Shapes: ``x [rows, I]`` or, projected, ``[rows, D*gates*H]``; ``state [parts, D,
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -165,7 +166,7 @@ def _with_lengths(
         sizes.append(filled)
         tokens += [t * along + b * across for b in order[:filled]]
     places, real = on(x.device, tokens), on(x.device, order)
-    packed = Rows(len(order), batch_sizes=torch.tensor(sizes))
+    packed = Rows(len(order), batch_sizes=torch.frombuffer(array("q", sizes), dtype=torch.int64))
     data, final = _fused(
         cell, flat.index_select(0, places), state.index_select(2, real), weights, packed, training
     )
