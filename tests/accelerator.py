@@ -12,9 +12,9 @@ What belongs to the host, lengths for example, is made before: inside, new CPU t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -22,29 +22,58 @@ from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.utils import backend_registration
 
+from lrn.text.batches import Batch
+
 READ_BACK = (DataDependentOutputException, DynamicOutputShapeException)
 
 
-@contextmanager
-def accelerator() -> Iterator[torch.device]:
-    """Inside, tensors can be made on the device that comes with it, and moved to it."""
-    _register()
-    with _Mode(allow_non_fake_inputs=True):
-        yield torch.device("accel", 0)
+T = TypeVar("T")
+
+
+class _Module(backend_registration._DummyBackendModule):
+    """What torch asks of a device: this one has no random numbers to save, and knows autocast."""
+
+    def device_count(self) -> int:
+        return 0
+
+    def get_rng_state(self, device: object = None) -> Tensor:
+        return torch.empty(0)
+
+    def set_rng_state(self, state: Tensor, device: object = None) -> None:
+        pass
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.bfloat16, torch.float16]
 
 
 class _Mode(FakeTensorMode):
     avoid_device_init = True  # or constants of the host would be moved to the device for real
 
 
-@cache
-def _register() -> torch.library.Library:
-    backend_registration._setup_privateuseone_for_python_backend("accel")
-    # The one operation used here whose shapes torch has not told to fake tensors.
-    library = torch.library.Library("aten", "IMPL", "Meta")
-    library.impl("_thnn_fused_gru_cell", _gru_cell)
-    library.impl("_thnn_fused_gru_cell_backward", _gru_cell_backward)
-    return library
+@contextmanager
+def accelerator() -> Iterator[torch.device]:
+    """Inside, tensors can be made on the device that comes with it, and moved to it."""
+    with _Mode(allow_non_fake_inputs=True):  # what stays on the host is real
+        yield DEVICE
+
+
+@contextmanager
+def elsewhere() -> Iterator[Callable[[T], T]]:
+    """The same with a function that takes tensors and batches of the host to the device.
+
+    Models are best made there, ``with DEVICE``. What runs must run without that: it would also hide what code
+    makes without saying where.
+    """
+    mode = _Mode(allow_non_fake_inputs=True)
+
+    def move(value: T) -> T:
+        if isinstance(value, Batch):
+            return value._changed(mode.from_tensor).to(DEVICE)
+        assert isinstance(value, Tensor)
+        return mode.from_tensor(value).to(DEVICE)
+
+    with mode:
+        yield move
 
 
 def _gru_cell(
@@ -58,3 +87,17 @@ def _gru_cell_backward(grad: Tensor, workspace: Tensor, bias: bool) -> tuple[Ten
     gates = [grad.new_empty(batch, 3 * hidden) for _ in range(2)]
     biases = [grad.new_empty(3 * hidden) if bias else None for _ in range(2)]
     return *gates, torch.empty_like(grad), *biases
+
+
+def _register() -> torch.library.Library:
+    backend_registration._setup_privateuseone_for_python_backend("accel", _Module())
+    # The one operation used here whose shapes torch has not told to fake tensors.
+    library = torch.library.Library("aten", "IMPL", "Meta")
+    library.impl("_thnn_fused_gru_cell", _gru_cell)
+    library.impl("_thnn_fused_gru_cell_backward", _gru_cell_backward)
+    return library
+
+
+if torch._C._get_privateuse1_backend_name() != "accel":  # a process has one, however often this is imported
+    _registered = _register()  # kept, since it ends with it
+DEVICE = torch.device("accel", 0)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from elsewhere import DEVICE, elsewhere
+from accelerator import DEVICE, elsewhere
 
 from lrn.nn.crf import CRF
 

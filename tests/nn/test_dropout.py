@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from elsewhere import DEVICE, elsewhere
+from accelerator import DEVICE, elsewhere
 from helpers import randn, says
 
 from lrn.nn import LockedDropout, RowDropout, WeightDrop, WordDropout

@@ -5,7 +5,7 @@ from itertools import accumulate
 
 import pytest
 import torch
-from elsewhere import DEVICE, elsewhere
+from accelerator import DEVICE, elsewhere
 from helpers import says
 from torch.profiler import ProfilerActivity, profile
 

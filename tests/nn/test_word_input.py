@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from elsewhere import DEVICE, elsewhere
+from accelerator import DEVICE, elsewhere
 from helpers import assert_same, randn
 from torch import nn
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from elsewhere import DEVICE, elsewhere
+from accelerator import DEVICE, elsewhere
 from helpers import randn
 
 from lrn.nn import FrozenWords

@@ -1,6 +1,6 @@
 """A training step of every task on a device that is not there: nothing is mixed, nothing is read back.
 
-The device has shapes and places but no numbers (see ``elsewhere``), so that this runs without a GPU.
+The device has shapes and places but no numbers (see ``accelerator``), so that this runs without a GPU.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import copy
 
 import pytest
 import torch
-from elsewhere import DEVICE, elsewhere
+from accelerator import DEVICE, elsewhere
 from lightning.fabric import Fabric
 from lightning.fabric.accelerators import Accelerator
 from lightning.fabric.strategies import SingleDeviceStrategy

@@ -5,7 +5,7 @@ import random
 
 import pytest
 import torch
-from elsewhere import DEVICE, elsewhere
+from accelerator import DEVICE, elsewhere
 from helpers import assert_same, randn
 
 from lrn.tasks.doc.config import PRESETS, DocConfig

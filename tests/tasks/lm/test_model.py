@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from elsewhere import DEVICE, elsewhere
+from accelerator import DEVICE, elsewhere
 from helpers import assert_same, parts, randn
 from tasks.lm.cases import WORDS, log_probabilities_of, model, small, text
 
@@ -261,7 +261,7 @@ def test_learns_a_text_by_heart(unit):
     assert math.exp(mean_loss(made, words, 4, length=30)) < 1.5
 
 
-@pytest.mark.parametrize("unit", [name for name in lrn.UNITS if name != "gru"])
+@pytest.mark.parametrize("unit", lrn.UNITS)
 def test_on_another_device(unit):
     """Two segments with the state between them: nothing is made here, and nothing is read back."""
     config = LMConfig(

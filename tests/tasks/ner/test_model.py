@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from elsewhere import DEVICE, elsewhere
+from accelerator import DEVICE, elsewhere
 from torch import nn
 
 from lrn.tasks.ner.config import NERConfig
