@@ -278,9 +278,9 @@ def test_traceback_only_with_debug():
 def test_a_task_is_needed(capsys):
     assert cli.main(["train"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "name a task (lm, ner, doc): `lrn train TASK --help` explains" in said
+    assert f"name a task ({', '.join(names.TASKS)}): `lrn train TASK --help` explains" in said
     assert cli.main(["train", "--threads", "1"]) == 2
-    expected = "lrn: name a task, lm, ner, doc, or a run to go on with: --resume RUN\n"
+    expected = f"lrn: name a task, {', '.join(names.TASKS)}, or a run to go on with: --resume RUN\n"
     assert capsys.readouterr().err == expected
 
 

@@ -7,7 +7,7 @@ from report.cases import results
 
 from lrn import cli, compare
 from lrn.report.results import Comparison, Timing
-from lrn.tasks import load
+from lrn.tasks import load, settings
 
 TINY = (
     "--embedding 8 --hidden 12 --last 8 --layers 2 --batch_size 4 --bptt 10 --delta 4 --epochs 2 --threads 1"
@@ -73,7 +73,7 @@ def test_what_is_finished_is_not_trained_again(folder, out, monkeypatch):
 @pytest.mark.slow
 def test_another_comparison_in_the_same_folder(folder, out, capsys):
     assert run(folder, out, "--lr", "0.5") == 2
-    assert "other config" in capsys.readouterr().err
+    assert "holds a comparison with other lr (0.01, now 0.5); choose another" in capsys.readouterr().err
     assert run(folder, out, units="lrn,gru") == 2
     assert "other units" in capsys.readouterr().err
 
@@ -196,3 +196,14 @@ def test_times_are_measured_once(tmp_path):
     path.write_text("{}")
     with pytest.raises(ValueError, match=r"results\.json is damaged, or another file"):
         compare._known_times(path, ["lstm", "lrn"])
+
+
+def test_a_comparison_that_trained_nothing_is_no_obstacle(tmp_path):
+    """As one leaves it that was refused or stopped before its first run."""
+    compare_json = tmp_path / "compare.json"
+    compare_json.write_text('{"task": "ner", "units": ["lrn"], "seeds": [9], "config": {}}')
+    config = settings("lm").train()
+    compare.check_free(tmp_path, "lm", config, ["lrn", "gru"], [1])
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(ValueError, match="holds a comparison with other task and units and seeds and"):
+        compare.check_free(tmp_path, "lm", config, ["lrn", "gru"], [1])

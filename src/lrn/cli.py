@@ -28,14 +28,14 @@ EXTRAS = {
     "matplotlib": "plot",
 }
 NO_MEMORY = ("not enough memory", "can't allocate", "out of memory")
-OVERVIEW = """\
+OVERVIEW = f"""\
 lrn: lightweight recurrent networks for PyTorch
 
 Try first:
   lrn compare lm       the same model with six units: a table and a page; a few minutes, no data needed
   lrn bench            speed against nn.LSTM, nn.GRU and others on this machine
 
-  lrn train TASK       train a model: lm (language), ner (named entities), doc (documents)
+  lrn train TASK       train a model; the tasks: {", ".join(names.TASKS)}
   lrn evaluate RUN     figures of a trained model
   lrn predict RUN      use a trained model
   lrn memory RUN       draw what a document classifier remembers of a text
@@ -54,13 +54,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = [word for word in words if word != "--debug"]
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
-    if not words or words[0] in ("-h", "--help"):
-        print(OVERVIEW)
-        return 0
-    if words[0] == "--version":
-        print(f"lrn {lrn.__version__}")
-        return 0
     try:
+        if not words or words[0] in ("-h", "--help"):
+            print(OVERVIEW, flush=True)
+            return 0
+        if words[0] == "--version":
+            print(f"lrn {lrn.__version__}", flush=True)
+            return 0
         return COMMANDS[checks.choice("command", words[0], tuple(COMMANDS))](words[1:])
     except SystemExit as left:
         if left.code:
@@ -141,7 +141,7 @@ def _resume(words: list[str]) -> int:
     from lrn.flags import Flags, about, settings_of
     from lrn.options import Resume
     from lrn.training.config import from_dict
-    from lrn.training.run import Run
+    from lrn.training.run import Run, first_process
 
     kept = {setting.name: KEPT for name in names.TASKS for setting in settings_of(tasks.settings(name).train)}
     text = about(Resume).replace("TASKS", ", ".join(names.TASKS))
@@ -158,6 +158,8 @@ def _resume(words: list[str]) -> int:
         )
     checks.threads(config.threads)
     _check_data(task, run, changes.get("data"))
+    if first_process():
+        run.check_unlocked()
     _say(f"{run.folder}: reading the data …")
     return commands.resume(run, changes)
 
@@ -208,7 +210,7 @@ def _check_training(task: TaskSettings, config: TrainConfig) -> None:
 
 def _check_data(task: TaskSettings, run: Run, data: str | None) -> None:
     """An error unless the data is where the user says, or where the run has it."""
-    task.check_data(data)
+    task.check_data(data, "it is what the run was trained on")
     run.data(data)
 
 

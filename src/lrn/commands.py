@@ -134,12 +134,14 @@ def evaluate(run: Run, options: Any) -> int:
 
 def predict(run: Run, options: Any) -> int:
     """Use a run's model."""
+    import torch
+
     from lrn.training import device
 
     task = tasks.load(run.task)
     _set_threads(options.threads)
     loaded = task.load(run, options.accelerator)
-    with device.autocast(loaded.device, loaded.config.precision):
+    with torch.no_grad(), device.autocast(loaded.device, loaded.config.precision):
         task.predict(loaded, options)
     return 0
 
@@ -148,7 +150,10 @@ def check_free(paths: list[Path], overwrite: bool) -> None:
     """An error if one of the files to write is there and may not go."""
     there = [str(path) for path in paths if path.exists()]
     if there and not overwrite:
-        raise ValueError(f"{' and '.join(there)} there already; choose other names: --out, or --overwrite")
+        are = "are" if len(there) > 1 else "is"
+        raise ValueError(
+            f"{' and '.join(there)} {are} there already; choose other names: --out, or --overwrite"
+        )
 
 
 def memory(run: Run, options: Any) -> int:
@@ -189,6 +194,9 @@ def params(names: list[str]) -> int:
     from lrn.tasks import paper
 
     for name in names:
+        if not tasks.settings(name).counted:
+            print(f"{name}: the paper counts no parameters\n")
+            continue
         print(f"{name}: parameters")
         print(f"  {'preset':12} {'unit':6} {'parameters':>12} {'paper':>8}")
         for preset, unit, exact in tasks.parameters(name):
@@ -226,6 +234,7 @@ def import_(folder: str, file: str, overwrite: bool) -> int:
         raise ValueError(f"{run.best} exists; --overwrite replaces it")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    run.check_unlocked()
     from safetensors import SafetensorError
     from safetensors.torch import load
 

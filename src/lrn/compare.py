@@ -62,7 +62,7 @@ def _compare(
 ) -> int:
     plan = [(unit, seed) for seed in seeds for unit in units]
     if not _train_all(task, config, plan, out, console):
-        console.print(f"stopped; the same command goes on where it was ({out})", highlight=False)
+        print(f"stopped; the same command goes on where it was ({out})", file=sys.stderr)
         return 130
     times = _known_times(out / RESULTS, units)
     if not times:
@@ -82,8 +82,8 @@ def check_free(out: Path, task: str, config: TrainConfig, units: list[str], seed
     path = out / PLAN
     if path.exists() and not config.overwrite:
         found, wanted = records.read(dict[str, object], path), _plan(task, config, units, seeds)
-        differing = [name for name in wanted if found.get(name) != wanted[name]]
-        if differing:
+        differing = _differing(found, wanted)
+        if differing and (out / "runs").exists():
             raise ValueError(
                 f"{out} holds a comparison with other {' and '.join(differing)}; choose another --out, "
                 "or --overwrite"
@@ -92,10 +92,20 @@ def check_free(out: Path, task: str, config: TrainConfig, units: list[str], seed
         raise ValueError(f"{out} exists and is not a comparison; choose another --out")
 
 
+def _differing(found: Facts, wanted: Facts) -> list[str]:
+    """What two comparisons do not share, by name; of their settings each by its own."""
+    apart = [name for name in wanted if name != "config" and found.get(name) != wanted[name]]
+    before, now = found.get("config"), wanted["config"]
+    if not isinstance(before, dict) or not isinstance(now, dict):
+        return [*apart, "config"]
+    changed = [name for name in now if before.get(name) != now[name]]
+    return apart + [f"{name} ({before.get(name)}, now {now[name]})" for name in changed]
+
+
 def _claim(out: Path, task: str, config: TrainConfig, units: list[str], seeds: list[int]) -> None:
     """Write down what the folder is for, unless it says so already."""
     check_free(out, task, config, units, seeds)
-    if (out / PLAN).exists() and not config.overwrite:
+    if (out / "runs").exists() and not config.overwrite:
         return
     for entry in _content(out):
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()

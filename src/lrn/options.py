@@ -172,4 +172,6 @@ class Doctor:
     threads: int = 0
 
     def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise ValueError(f"seconds must be positive, got {self.seconds}")
         checks.threads(self.threads)

@@ -33,7 +33,9 @@ def test_presets_are_settings(name, preset):
 
 
 def test_unknown_task():
-    with pytest.raises(ValueError, match=r"unknown task 'lmm'; allowed: lm, ner, doc; did you mean 'lm'\?"):
+    with pytest.raises(
+        ValueError, match=rf"unknown task 'lmm'; allowed: {', '.join(names.TASKS)}; did you mean 'lm'\?"
+    ):
         tasks.settings("lmm")
 
 

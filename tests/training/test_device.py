@@ -1,5 +1,7 @@
 """Which device, which precision: what is not there is refused in a line."""
 
+import os
+
 import pytest
 import torch
 
@@ -41,9 +43,15 @@ def test_a_gpu_where_there_is_one(gpus):
 
 def test_more_devices_than_there_are(gpus):
     device.check(TrainConfig(devices=2))
-    device.check(TrainConfig(devices=3, accelerator="cpu"))
     with pytest.raises(ValueError, match="--devices 3: this machine has 2 of cuda"):
         device.check(TrainConfig(devices=3))
+
+
+def test_more_processes_than_cores(no_gpu):
+    cores = os.cpu_count()
+    device.check(TrainConfig(devices=cores))
+    with pytest.raises(ValueError, match=f"--devices {cores + 1}: this machine has {cores} cores"):
+        device.check(TrainConfig(devices=cores + 1))
 
 
 def test_half_precision_needs_a_gpu(no_gpu):

@@ -114,11 +114,15 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
     name: ClassVar[str]
     monitor: ClassVar[str]  # the figure of a score by which the best weights are chosen
     metric: ClassVar[str]  # the figure that counts in the end, as it stands in metrics.json
-    curve: ClassVar[str]  # the column of log.csv that shows it during training
     lower_is_better: ClassVar[bool]
     tests_last_epoch: ClassVar[bool] = False  # as the paper does, beside the best on validation
     settings: ClassVar[TaskSettings]
     learner_type: ClassVar[type[TaskLearner[Any, Any, Any, Any, Any]]]
+
+    @property
+    def curve(self) -> str:
+        """The column of log.csv that shows the figure during training."""
+        return f"valid_{self.metric.removeprefix('test_')}"
 
     # What a task says --------------------------------------------------------------------------
 
@@ -143,10 +147,6 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         """Say in a line what data this is."""
 
     @abstractmethod
-    def check_fits(self, kept: KeptT, data: DataT, run: Run, options: Any) -> None:
-        """Raise a ValueError if a run's model cannot be evaluated on this data as the options say."""
-
-    @abstractmethod
     def measure(
         self, loaded: Loaded[ConfigT, KeptT, ModelT], data: DataT, options: Any, progress: Progress
     ) -> Score:
@@ -159,6 +159,9 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
     @abstractmethod
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         """The paper's figure by unit for a preset on this very data; nothing where the paper has none."""
+
+    def check_fits(self, kept: KeptT, data: DataT, run: Run, options: Any) -> None:
+        """Raise a ValueError if a run's model cannot be evaluated on this data as the options say."""
 
     def fitted(self, config: ConfigT, kept: KeptT) -> ConfigT:
         """The settings of a new run with what only its data decides."""
@@ -250,7 +253,8 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         model, training = loaded.model, loaded.model.training
         model.eval()
         try:
-            with bar(what) as progress, device.autocast(loaded.device, loaded.config.precision):
+            there = device.autocast(loaded.device, loaded.config.precision)
+            with bar(what) as progress, torch.no_grad(), there:
                 return self.measure(loaded, data, options, progress)
         finally:
             model.train(training)

@@ -37,8 +37,11 @@ class TaskSettings:
     files: tuple[tuple[str, ...], ...] = ()
     builtin: tuple[str, ...] = ()
 
-    def check_data(self, data: str | None) -> None:
-        """An error unless ``data`` is built in, or a folder that has the files."""
+    def check_data(self, data: str | None, default: str = "the built-in data is used") -> None:
+        """An error unless ``data`` is built in, or a folder that has the files.
+
+        ``default`` says what happens without it.
+        """
         if data is None:
             return
         if self.builtin and data.startswith("builtin:"):
@@ -46,7 +49,7 @@ class TaskSettings:
             return
         folder = Path(data)
         expected = f"expected {' or '.join(', '.join(names) for names in self.files)}"
-        hint = f"{expected}; without --data the built-in data is used"
+        hint = f"{expected}; without --data {default}"
         if not folder.exists():
             raise FileNotFoundError(f"there is no folder {folder}; {hint}")
         if not folder.is_dir():

@@ -49,11 +49,10 @@ def check(config: TrainConfig) -> None:
         raise ValueError("--precision 16 needs a GPU; on the processor use bf16 or 32")
     if config.nodes > 1 and "WORLD_SIZE" not in os.environ:
         raise ValueError(f"--nodes {config.nodes}: start the command on each machine with torchrun")
-    if kind == "cpu":
-        return
-    there = torch.accelerator.device_count()
+    there = (os.cpu_count() or 1) if kind == "cpu" else torch.accelerator.device_count()
     if config.devices > there:
-        raise ValueError(f"--devices {config.devices}: this machine has {there} of {kind}")
+        what = "cores" if kind == "cpu" else f"of {kind}"
+        raise ValueError(f"--devices {config.devices}: this machine has {there} {what}")
 
 
 def fabric(config: TrainConfig) -> Fabric:

@@ -63,6 +63,12 @@ class Lock:
         self._file = None
 
 
+def check_free(folder: Path) -> None:
+    """Raise a ValueError if somebody is writing to a folder now; quick, and nothing is held afterwards."""
+    if (folder / NAME).exists():
+        Lock(folder).release()
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         holder = json.loads(path.read_text())

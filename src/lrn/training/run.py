@@ -23,6 +23,7 @@ from lrn.files import read_json, write_json
 from lrn.training.config import TrainConfig
 from lrn.training.lock import NAME as LOCK
 from lrn.training.lock import Lock
+from lrn.training.lock import check_free as check_unlocked
 
 BUILTIN = "builtin:"  # such data has a name, not a place
 FORMAT = 2  # of the folder; raised when an older version's can no longer be used
@@ -76,6 +77,7 @@ class Run:
                 f"{folder} exists. Go on with it: lrn train --resume {folder}; "
                 "start anew: --overwrite; or choose another folder: --out"
             )
+        check_unlocked(folder)
 
     @classmethod
     def create(
@@ -145,6 +147,10 @@ class Run:
     def lock(self) -> None:
         """Make this process the folder's only writer, or raise a ValueError that names who is."""
         self._lock = Lock(self.folder)
+
+    def check_unlocked(self) -> None:
+        """Raise a ValueError if another process is writing to the folder now."""
+        check_unlocked(self.folder)
 
     def release(self) -> None:
         """Let others write."""

@@ -49,6 +49,7 @@ class Screen:
     def __init__(self, learner: Learner[Any, Any, Any], shown: bool) -> None:
         from rich.console import Console
         from rich.live import Live
+        from rich.text import Text
 
         self.learner = learner
         self.console = Console(stderr=True, quiet=not shown)
@@ -57,7 +58,7 @@ class Screen:
         self._steps = (-1, 0)  # an epoch, and how many steps it has
         self._next = 0.0
         if shown and self.console.is_terminal:
-            self._live = Live("", console=self.console, refresh_per_second=4, transient=True)
+            self._live = Live(Text(""), console=self.console, refresh_per_second=4, transient=True)
             self._live.start()
 
     def end(self) -> None:
@@ -92,12 +93,20 @@ class Screen:
     def say(self, text: str) -> None:
         """Show a text on the living line."""
         if self._live:
-            self._live.update(text)
+            self._show(text)
         else:
             self.print(text)
 
+    def _show(self, text: str) -> None:
+        from rich.text import Text
+
+        assert self._live
+        self._live.update(Text(text))
+
     def print(self, text: str) -> None:
         """Print a line that stays."""
+        if self._live:
+            self._show("")  # what it said is over
         self.console.print(text, markup=False, highlight=False)
         sys.stderr.flush()
 

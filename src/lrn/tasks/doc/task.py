@@ -108,7 +108,6 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
     name = "doc"
     monitor = "error"
     metric, lower_is_better = "test_error", True
-    curve = "valid_error"
     settings = SETTINGS
     learner_type = DocLearner
 

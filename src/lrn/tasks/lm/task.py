@@ -177,7 +177,6 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
     name = "lm"
     monitor = "loss"
     metric, lower_is_better = "test_perplexity", True
-    curve = "valid_perplexity"
     settings = SETTINGS
     learner_type = LMLearner
 

@@ -79,7 +79,6 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
     name = "ner"
     monitor = "f1"
     metric, lower_is_better = "test_f1", False
-    curve = "valid_f1"
     tests_last_epoch = True
     settings = SETTINGS
     learner_type = NERLearner
@@ -134,9 +133,6 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
         known = sum(word in kept.vectors for word in words.words)
         vectors = f"; {known:,} of {len(words):,} words have a vector" if kept.vectors else ""
         return f"{data.about['source']}: {parts}{vectors}"
-
-    def check_fits(self, kept: Kept, data: Dataset, run: Run, options: EvaluateConfig) -> None:
-        """Any sentences can be tagged."""
 
     def measure(
         self,
