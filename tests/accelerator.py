@@ -8,10 +8,14 @@ device, but no numbers. Whatever runs there has mixed no devices and has not loo
   ``READ_BACK``.
 
 What belongs to the host, lengths for example, is made before: inside, new CPU tensors have no numbers either.
+
+To torch the device is there for good, and autograd must know of it before it runs for the first time. So
+tests marked ``accelerator`` run in a process of their own: ``tests/test_accelerator.py`` starts it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -24,6 +28,8 @@ from torch.utils import backend_registration
 
 from lrn.text.batches import Batch
 
+VARIABLE = "LRN_TESTS_ON_ACCELERATOR"
+THERE = VARIABLE in os.environ  # whether this process has the device
 READ_BACK = (DataDependentOutputException, DynamicOutputShapeException)
 
 
@@ -98,6 +104,6 @@ def _register() -> torch.library.Library:
     return library
 
 
-if torch._C._get_privateuse1_backend_name() != "accel":  # a process has one, however often this is imported
+if THERE and torch._C._get_privateuse1_backend_name() != "accel":  # however often this is imported
     _registered = _register()  # kept, since it ends with it
-DEVICE = torch.device("accel", 0)
+DEVICE = torch.device("accel", 0) if THERE else torch.device("meta")

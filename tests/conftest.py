@@ -1,5 +1,6 @@
 """One setting for all property tests: the same examples on every run, and no clock."""
 
+from accelerator import THERE
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -11,3 +12,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("lrn")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Tests on the made-up device have a process of their own, which runs nothing else."""
+    left_out = [item for item in items if bool(item.get_closest_marker("accelerator")) != THERE]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]

@@ -149,6 +149,7 @@ def test_wrong_settings():
         CRF(3, torch.ones(3, 3, dtype=torch.bool))
 
 
+@pytest.mark.accelerator
 def test_on_another_device():
     """Nothing is made here, and nothing is read back."""
     with elsewhere():

@@ -160,6 +160,7 @@ def test_wrong_word_dropout(p):
         WordDropout(p, becomes=0)
 
 
+@pytest.mark.accelerator
 def test_on_another_device():
     with elsewhere():
         with DEVICE:

@@ -133,6 +133,7 @@ def test_gradient(pool):
     assert torch.autograd.gradcheck(lambda u, s: pool(u, s, mask[1:, :3]), short)
 
 
+@pytest.mark.accelerator
 def test_on_another_device():
     with elsewhere():
         with DEVICE:

@@ -295,6 +295,7 @@ def test_no_gradient_is_worked_out_that_nobody_wants(method, tmp_path):
     assert with_gradient > table.numel() * 4
 
 
+@pytest.mark.accelerator
 @pytest.mark.parametrize("experts", [1, 3])
 def test_on_another_device(experts):
     with elsewhere():

@@ -135,6 +135,7 @@ def test_weights_come_in_the_order_they_are_used():
     ]
 
 
+@pytest.mark.accelerator
 @pytest.mark.parametrize("packed", [False, True])
 def test_on_another_device(packed):
     made = tokens(packed)
@@ -162,6 +163,7 @@ class Copies(nn.Module):
         return packed, torch.stack([first, first])
 
 
+@pytest.mark.accelerator
 def test_a_recurrent_layer_on_another_device():
     made = tokens()
     with elsewhere() as move:

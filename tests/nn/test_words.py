@@ -105,6 +105,7 @@ def test_gradient(words):
     assert torch.autograd.gradcheck(looked_up, (words.learnt.detach().requires_grad_(),))
 
 
+@pytest.mark.accelerator
 def test_on_another_device():
     """Which words are learnt is never asked."""
     with elsewhere():

@@ -20,6 +20,8 @@ from lrn.names import TASKS, UNITS
 from lrn.training.learner import Place
 from lrn.training.loop import Loop
 
+pytestmark = pytest.mark.accelerator
+
 SMALL = {
     "lm": {"embedding": 8, "hidden": 12, "last": 8, "layers": 2, "batch_size": 4, "fraction": 0.02},
     "ner": {"word_width": 8, "char_width": 4, "char_hidden": 4, "hidden": 8, "dense": 8, "sentences": 60},

@@ -192,6 +192,7 @@ def test_sequences_that_cannot_be_packed(lengths):
         Packing.of(lengths)
 
 
+@pytest.mark.accelerator
 def test_on_another_device():
     """To and from packed form nothing is read back, and nothing of the host's is mixed in."""
     packing, x = Packing.of([3, 1, 2]), randn(3, 3, 4)

@@ -10,6 +10,8 @@ from torch.nn.utils.rnn import PackedSequence
 
 import lrn
 
+pytestmark = pytest.mark.accelerator
+
 T, B, WIDTH, H = 3, 3, 6, 4
 # Made here, where CPU tensors have numbers.
 LENGTHS = torch.tensor([3, 0, 2])

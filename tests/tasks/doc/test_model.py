@@ -397,6 +397,7 @@ class Doubles(torch.nn.Module):
         )
 
 
+@pytest.mark.accelerator
 @pytest.mark.parametrize("pooling", ["attention", "last"])
 @pytest.mark.parametrize("given", [False, True])
 def test_on_another_device(pooling, given, codes):

@@ -261,6 +261,7 @@ def test_learns_a_text_by_heart(unit):
     assert math.exp(mean_loss(made, words, 4, length=30)) < 1.5
 
 
+@pytest.mark.accelerator
 @pytest.mark.parametrize("unit", lrn.UNITS)
 def test_on_another_device(unit):
     """Two segments with the state between them: nothing is made here, and nothing is read back."""

@@ -122,6 +122,7 @@ class Doubles(nn.Module):
         return packed._replace(data=packed.data.repeat(1, 2)), torch.stack([first, first])
 
 
+@pytest.mark.accelerator
 def test_on_another_device(data):
     """Loss, gradients and tags: nothing is made here, and nothing is read back."""
     codes = Codes.of(data.train)
