@@ -172,6 +172,5 @@ class Doctor:
     threads: int = 0
 
     def __post_init__(self) -> None:
-        if not self.seconds > 0:
-            raise ValueError(f"seconds must be positive, got {self.seconds}")
+        checks.at_least(self, "seconds", 0)
         checks.threads(self.threads)

@@ -1,6 +1,5 @@
 """Going on with a text, and scoring texts."""
 
-import json
 import math
 
 import pytest
@@ -249,7 +248,7 @@ def expected_scores(run, files):
 
 def test_files(run, data, capsys):
     files = [data / "train.txt", data / "test.txt"]
-    said = predicted(capsys, run, f"--files={json.dumps(list(map(str, files)))}")
+    said = predicted(capsys, run, *(f"--files={file}" for file in files))
     assert scores(said) == pytest.approx(expected_scores(run, files), abs=1e-3)
     assert "419 words" not in said
     assert "418 words" in said
