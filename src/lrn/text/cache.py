@@ -43,8 +43,24 @@ def cached(
         load: opens such a folder; an ``OSError`` or a ``ValueError`` says that it is not there or not whole.
     """
     before = _state(version, folder, files)
-    of_folder, of_files = os.fsencode(folder.resolve()), repr(before).encode()
-    name = "-".join(sha256(part).hexdigest()[:16] for part in (of_folder, of_files))
+
+    def build_unchanged(place: Path) -> None:
+        build(place)
+        if _state(version, folder, files) != before:
+            raise ValueError(f"the files in {folder} changed while they were read; try again")
+
+    return kept(kind, os.fsencode(folder.resolve()), repr(before).encode(), build=build_unchanged, load=load)
+
+
+def kept(
+    kind: str, source: bytes, state: bytes, *, build: Callable[[Path], None], load: Callable[[Path], T]
+) -> T:
+    """Open what an earlier call kept of the same ``source`` in the same ``state`` or, if none did, build it.
+
+    This is what :func:`cached` does, for what is not told from files' sizes and times: ``source`` says what
+    it is of, and of the same only what was built last is kept; another ``state`` is something else.
+    """
+    name = "-".join(sha256(part).hexdigest()[:16] for part in (source, state))
     place = cache_folder() / kind / name
     with suppress(OSError, ValueError):
         return load(place)
@@ -53,8 +69,6 @@ def cached(
         temporary = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=place.parent))
     try:
         build(temporary)
-        if _state(version, folder, files) != before:
-            raise ValueError(f"the files in {folder} changed while they were read; try again")
         with writing():
             _move(temporary, place, load)
     finally:
