@@ -26,6 +26,7 @@ EXTRAS = {
     "yaml": "train",
     "safetensors": "train",
     "matplotlib": "plot",
+    "transformers": "bert",
 }
 NO_MEMORY = ("not enough memory", "can't allocate", "out of memory")
 OVERVIEW = f"""\

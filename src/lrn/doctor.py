@@ -23,6 +23,7 @@ PACKAGES = {
     "pyyaml": "files of settings",
     "safetensors": "lrn export, lrn import",
     "matplotlib": "pictures",
+    "transformers": "word features of a BERT (--bert)",
     "sru": "a peer in lrn bench",
     "tensorboard": "a second log of trainings",
 }
