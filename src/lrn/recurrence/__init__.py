@@ -2,6 +2,7 @@
 
 from lrn.recurrence import registration as _registration  # noqa: F401  (registers)
 from lrn.recurrence.atr import walk_atr
+from lrn.recurrence.attention import Memory, attend, open_memory
 from lrn.recurrence.cells import CELLS, Cell
 from lrn.recurrence.dispatch import engine, engines
 from lrn.recurrence.layer import layer, project
@@ -12,11 +13,14 @@ from lrn.recurrence.rows import Rows
 __all__ = [
     "CELLS",
     "Cell",
+    "Memory",
     "Rows",
+    "attend",
     "engine",
     "engines",
     "fused_layer",
     "layer",
+    "open_memory",
     "project",
     "scan",
     "walk_atr",

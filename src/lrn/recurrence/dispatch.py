@@ -61,7 +61,7 @@ _BUILD = (
 TABLE: dict[str, Engine] = {
     engine.name: engine
     for engine in (
-        Engine("cpu", ("cpu",), frozenset({"scan", "scan_into", "atr"}), _load_library, _BUILD),
+        Engine("cpu", ("cpu",), frozenset({"scan", "scan_into", "atr", "attend"}), _load_library, _BUILD),
         Engine("torch", (), frozenset(), lambda: None),  # the definition, which runs everywhere
     )
 }

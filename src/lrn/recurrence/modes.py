@@ -22,6 +22,13 @@ below_autograd: Any = torch._C._AutoDispatchBelowAutograd
 """A context in which operations are not recorded, and not asked whether they should be."""
 
 
+backward_pass: Callable[[], int] = torch._C._current_graph_task_id
+"""The number of the backward pass that is running, no two of which have the same."""
+
+runs_backward: Callable[[Any], bool] = torch._C._will_engine_execute_node
+"""Whether the backward pass that is running will come to a node of the graph, which is no leaf."""
+
+
 AUTOCAST_KEYS = tuple(key for key in torch._C.DispatchKey.__members__ if key.startswith("Autocast"))
 """Autocast's dispatch key of every type of device that torch knows."""
 
@@ -49,7 +56,13 @@ def plain(x: Tensor) -> bool:
 
 def readable(x: Tensor) -> bool:
     """Whether the host can look at the numbers of ``x`` without waiting for a device or breaking a graph."""
-    return x.is_cpu and not compiling() and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+    return x.is_cpu and not compiling() and not wrapped(x)
+
+
+def wrapped(x: Tensor) -> bool:
+    """Whether ``x`` stands for others: inside torch.func, or where many gradients are taken at once."""
+    inside = torch._C._functorch
+    return inside.is_functorch_wrapped_tensor(x) or inside.is_legacy_batchedtensor(x)
 
 
 def constant(function: F) -> F:

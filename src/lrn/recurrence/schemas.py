@@ -1,7 +1,8 @@
 """The schemas of the ops, defined here in Python: an engine implements them, and needs no other one to exist.
 
-Shapes stand where the ops are used: ``ops.py`` (scan), ``atr.py`` (atr), ``matrix.py`` (walk, fused).
-Those of an engine are implemented for its own dispatch key; ``walk`` and ``fused`` run everywhere.
+Shapes stand where the ops are used: ``ops.py`` (scan), ``atr.py`` (atr), ``attention.py`` (attend),
+``matrix.py`` (walk, fused). Those of an engine are implemented for its own dispatch key; ``walk`` and
+``fused`` run everywhere.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ _ROWS = "Tensor? lengths, Tensor? batch_sizes, Tensor? reset"
 _GRADIENTS = "Tensor? grad_output, Tensor? grad_final"
 _SCAN = f"{_ROWS}, str cell, str direction, bool batch_first"
 _ATR = f"{_ROWS}, str activation, str direction, bool batch_first"
+_ATTEND = "Tensor query, Tensor score, Tensor keys, Tensor values, Tensor starts"
 _WALK = (
     f"Tensor x, Tensor state, Tensor weight, Tensor? bias, Tensor? scale, {_ROWS}, "
     "str cell, str? norm, str direction, bool batch_first"
@@ -33,6 +35,10 @@ SCHEMAS = (
     f"atr_backward({_GRADIENTS}, Tensor x, Tensor state, Tensor weight, Tensor? bias, "
     f"Tensor output, Tensor q, {_ATR}) "
     "-> (Tensor grad_x, Tensor grad_state, Tensor grad_weight, Tensor grad_bias)",
+    f"attend({_ATTEND}, int longest) -> (Tensor context, Tensor weights)",
+    # Adds to the gradients of keys and values, which are there already: many steps share them.
+    f"attend_backward(Tensor grad_context, {_ATTEND}, Tensor weights, "
+    "Tensor(a!)? grad_keys, Tensor(b!)? grad_values) -> (Tensor grad_query, Tensor grad_score)",
     f"walk({_WALK}) -> (Tensor output, Tensor final)",
     f"walk_backward({_GRADIENTS}, bool[] needed, {_WALK}) -> Tensor[]",
     f"fused({_FUSED}) -> (Tensor output, Tensor final)",

@@ -7,14 +7,17 @@ namespace lrn {
 
 namespace baseline {
 const std::vector<Kernels>& kernels();
-}
+const std::vector<AttentionKernels>& attention_kernels();
+}  // namespace baseline
 #ifdef LRN_X86
 namespace avx2 {
 const std::vector<Kernels>& kernels();
-}
+const std::vector<AttentionKernels>& attention_kernels();
+}  // namespace avx2
 namespace avx512 {
 const std::vector<Kernels>& kernels();
-}
+const std::vector<AttentionKernels>& attention_kernels();
+}  // namespace avx512
 #endif
 
 std::vector<InstructionSet> instruction_sets() {
@@ -27,11 +30,11 @@ std::vector<InstructionSet> instruction_sets() {
   if (v3 && has(__builtin_cpu_supports("avx512f"), __builtin_cpu_supports("avx512bw"),
                 __builtin_cpu_supports("avx512cd"), __builtin_cpu_supports("avx512dq"),
                 __builtin_cpu_supports("avx512vl"))) {
-    sets.push_back({"avx512", &avx512::kernels()});
+    sets.push_back({"avx512", &avx512::kernels(), &avx512::attention_kernels()});
   }
-  if (v3) sets.push_back({"avx2", &avx2::kernels()});
+  if (v3) sets.push_back({"avx2", &avx2::kernels(), &avx2::attention_kernels()});
 #endif
-  sets.push_back({"baseline", &baseline::kernels()});
+  sets.push_back({"baseline", &baseline::kernels(), &baseline::attention_kernels()});
   return sets;
 }
 

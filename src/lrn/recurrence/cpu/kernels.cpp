@@ -1,8 +1,9 @@
-// Every cell in every type, for one instruction set. Compiled once for each of them, with
+// Every cell in every type, and attention, for one instruction set. Compiled once for each of them, with
 //   LRN_SET     its name here
 //   LRN_TARGET  its name for the compiler, if it is not the default one
 //   LRN_BYTES   the width of its vectors
 #include "atr.h"
+#include "attention.h"
 #include "scan.h"
 
 namespace lrn::LRN_SET {
@@ -60,10 +61,27 @@ LRN_INLINE void backward(const Problem& p, int64_t first, int64_t last) {
 
 LRN_CELLS(LRN_DEFINE)
 
+#define LRN_DEFINE_ATTENTION(type, Number)                                                           \
+  LRN_KERNEL void attention_##type##_forward(const Attention& p, int64_t first, int64_t last) {      \
+    attention_forward<Vector<Number, LRN_BYTES>>(p, first, last);                                    \
+  }                                                                                                  \
+  LRN_KERNEL void attention_##type##_backward(const Attention& p, int64_t first, int64_t last) {     \
+    attention_backward<Vector<Number, LRN_BYTES>>(p, first, last);                                   \
+  }
+
+LRN_DEFINE_ATTENTION(f32, float)
+LRN_DEFINE_ATTENTION(f64, double)
+
 }  // namespace
 
 const std::vector<Kernels>& kernels() {
   static const std::vector<Kernels> all = {LRN_CELLS(LRN_LIST)};
+  return all;
+}
+
+const std::vector<AttentionKernels>& attention_kernels() {
+  static const std::vector<AttentionKernels> all = {{Type::f32, attention_f32_forward, attention_f32_backward},
+                                                    {Type::f64, attention_f64_forward, attention_f64_backward}};
   return all;
 }
 

@@ -55,9 +55,36 @@ struct Kernels {
   Kernel forward, backward;
 };
 
+// Additive attention of one step: the first `sequences` of a memory, each with a query of its own.
+// Of grids, `batch` is the stride of rows; features are adjacent, those of a head beside each other.
+struct Attention {
+  int64_t sequences = 0, heads = 0, size = 0;  // size: features of a head
+  int64_t longest = 0;
+  const int64_t* starts = nullptr;             // [sequences + 1] rows of the memory at which sequences begin
+  const void* score = nullptr;                 // [size]
+  Grid query, keys, values;                    // read by both passes
+  Grid context;                                // written by forward
+  void* weights = nullptr;                     // [sequences, heads, longest] written by forward, read by backward
+  Grid grad_context;                           // read by backward
+  Grid grad_query, grad_score;                 // written by backward; grad_score [sequences, size]
+  Grid grad_keys, grad_values;                 // backward adds to them; either may be null
+
+  // Work is shared out in places, of which a sequence has one more than rows. Results do not depend on how.
+  int64_t place(int64_t sequence) const { return starts[sequence] - starts[0] + sequence; }
+  int64_t places() const { return place(sequences); }
+};
+
+using AttentionKernel = void (*)(const Attention&, int64_t first_place, int64_t last_place);
+
+struct AttentionKernels {
+  Type type;
+  AttentionKernel forward, backward;
+};
+
 struct InstructionSet {
   std::string_view name;
   const std::vector<Kernels>* kernels;
+  const std::vector<AttentionKernels>* attention;
 };
 
 // What this processor can run, fastest first.

@@ -1,4 +1,4 @@
-// Vectors of numbers: storage types, and sigmoid and tanh without branches.
+// Vectors of numbers: storage types, and sigmoid, tanh and exp without branches.
 //
 // T stands for a vector, one register wide. An element's result does not depend on its lane, nor on the
 // width of the vector.
@@ -101,7 +101,7 @@ struct Memory {
   }
 };
 
-// sigmoid and tanh -------------------------------------------------------------------------------
+// sigmoid, tanh and exp -------------------------------------------------------------------------------
 
 // The larger and the smaller of two; b where either is NaN. Compilers turn the plain expression into two
 // instructions each, for fear of NaN, though x86 has one that does just this.
@@ -146,6 +146,7 @@ struct Constants<float> {
   static constexpr float ln2 = 0x1.62e430p-1f;
   static constexpr float gone = 89.0f;  // from here on e^z is infinite and sigmoid(-z) zero
   static constexpr float full = 20.0f;  // from here on sigmoid(z) and tanh(z / 2) are 1
+  static constexpr float least = -87.0f;  // down to here e^z is a normal number
 
   // (e^r - 1 - r) / r^2, minimax fits for |r| <= ln(2) / 2: relative error of e^r 1e-7, and 4e-9.
   template <class T>
@@ -165,6 +166,7 @@ struct Constants<double> {
   static constexpr double ln2 = 0x1.62e42fefa39efp-1;
   static constexpr double gone = 710.0;
   static constexpr double full = 40.0;
+  static constexpr double least = -708.0;
 
   // Taylor's series from 1/13! downwards: the next term is below 1e-17.
   template <class T>
@@ -198,7 +200,7 @@ LRN_INLINE T power_of_two(const T& shifted) {
     return bits_of<T>((bits_of<Bits>(shifted) << 52) + 0x3ff0000000000000);
   }
 }
-// Both functions split e^z = 2^n (1 + p), n whole, p = e^r - 1 for |r| <= ln(2) / 2.
+// All three functions split e^z = 2^n (1 + p), n whole, p = e^r - 1 for |r| <= ln(2) / 2.
 
 // 1 / (1 + e^-x). Where n is one beyond the type's exponents, 2^n is infinite and the result zero.
 template <class T>
@@ -221,6 +223,17 @@ LRN_INLINE T tanh(const T& x) {
   const T p = r + r * r * C::tail(r), scale = power_of_two(shifted);
   const T m = scale * p + (scale - Lane<T>(1));
   return m / (m + Lane<T>(2));
+}
+
+// e^x for x <= 0; zero where it is no normal number.
+template <class T>
+LRN_INLINE T exp(const T& x) {
+  using C = Constants<Lane<T>>;
+  const T z = clamp(x, C::least, 0);
+  const T shifted = z * C::log2e + C::magic;
+  const T r = z - (shifted - C::magic) * C::ln2;
+  const T p = r + r * r * C::tail(r);
+  return x < C::least ? T{} : power_of_two(shifted) * (p + Lane<T>(1));
 }
 
 template <class T>
