@@ -204,6 +204,7 @@ def _check_training(task: TaskSettings, config: TrainConfig) -> None:
     checks.files(config)
     checks.threads(config.threads)
     task.check_data(config.data)
+    task.check(config)
     for setting in fields(config):
         if setting.metadata == checks.RUN and getattr(config, setting.name):
             Run.open(getattr(config, setting.name))
@@ -231,9 +232,10 @@ def evaluate(words: list[str]) -> int:
 
 def predict(words: list[str]) -> int:
     """Use a trained model."""
-    from lrn import commands
+    from lrn import commands, tasks
 
     run, options = _of_run("predict", words)
+    tasks.settings(run.task).check_use(options)
     run.file("best.ckpt")
     _say(f"{run.folder}: reading the model …")
     return commands.predict(run, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 UNITS = ("lrn", "olrn", "glrn", "elrn", "atr", "sru", "lstm", "gru")
-TASKS = ("lm", "ner", "doc")
+TASKS = ("lm", "ner", "doc", "nli")
 ENGINES = ("cpu", "torch")
 """The fastest first."""
 

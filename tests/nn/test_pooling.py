@@ -5,7 +5,8 @@ import torch
 from accelerator import DEVICE, elsewhere
 from helpers import randn
 
-from lrn.nn import AttentivePooling
+from lrn.nn import AttentivePooling, SelfPooling
+from lrn.text.batches import Packing
 
 WIDTH, HIDDEN = 6, 4
 LENGTHS = [5, 1, 3, 5]
@@ -143,3 +144,40 @@ def test_on_another_device():
         pooled, weights = pool(states, summary, mask)
         pooled.sum().backward()
     assert pooled.device == weights.device == states.grad.device == DEVICE
+
+
+# By itself ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def by_itself():
+    pool = SelfPooling(WIDTH, HIDDEN).double()
+    with torch.no_grad():
+        for number, parameter in enumerate(pool.parameters()):
+            parameter.copy_(2 * randn(*parameter.shape, seed=number))
+    return pool
+
+
+def test_states_that_say_how_much_they_count(by_itself):
+    packing = Packing.of(LENGTHS)
+    states = randn(len(LENGTHS), max(LENGTHS), WIDTH)
+    pooled, weights = by_itself(packing.pack(states).data, packing)
+    for n, length in enumerate(LENGTHS):
+        scores = [by_itself.score(torch.tanh(by_itself.state(u)))[0].exp() for u in states[n, :length]]
+        shares = torch.stack(scores) / sum(scores)
+        torch.testing.assert_close(weights[n, :length], shares, **EXACT)
+        torch.testing.assert_close(pooled[n], shares @ states[n, :length], **EXACT)
+        assert not weights[n, length:].any()
+
+
+def test_what_is_dropped_of_them():
+    """The mean is of the states as they are after dropout."""
+    pool, packing = SelfPooling(WIDTH, HIDDEN, dropout=0.5).double(), Packing.of([1])
+    pooled, _ = pool(torch.ones(1, WIDTH, dtype=torch.float64), packing)
+    assert set(pooled[0].tolist()) <= {0.0, 2.0}
+
+
+def test_gradients_by_itself(by_itself):
+    packing = Packing.of(LENGTHS)
+    states = randn(sum(LENGTHS), WIDTH).requires_grad_()
+    torch.autograd.gradcheck(lambda *given: by_itself(given[0], packing), (states, *by_itself.parameters()))

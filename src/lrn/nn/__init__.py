@@ -1,9 +1,12 @@
 """Parts that more than one task uses."""
 
+from lrn.nn.affine import Affine
+from lrn.nn.attentive import AttentiveRecurrence
 from lrn.nn.crf import CRF
 from lrn.nn.dropout import LockedDropout, RowDropout, WordDropout
 from lrn.nn.initial import glorot_fused, keep_at_first
-from lrn.nn.pooling import AttentivePooling
+from lrn.nn.loss import smoothed_loss
+from lrn.nn.pooling import AttentivePooling, SelfPooling
 from lrn.nn.softmax import MixtureOfSoftmaxes
 from lrn.nn.weight_drop import WeightDrop, drop_weights, one_mask
 from lrn.nn.word_input import SpellingPool, SpellingRNN, WordInput
@@ -11,11 +14,14 @@ from lrn.nn.words import FrozenWords
 
 __all__ = [
     "CRF",
+    "Affine",
     "AttentivePooling",
+    "AttentiveRecurrence",
     "FrozenWords",
     "LockedDropout",
     "MixtureOfSoftmaxes",
     "RowDropout",
+    "SelfPooling",
     "SpellingPool",
     "SpellingRNN",
     "WeightDrop",
@@ -25,4 +31,5 @@ __all__ = [
     "glorot_fused",
     "keep_at_first",
     "one_mask",
+    "smoothed_loss",
 ]

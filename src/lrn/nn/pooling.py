@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
 from lrn.nn.dropout import check_probability
+
+if TYPE_CHECKING:
+    from lrn.text.batches import Packing
 
 
 class AttentivePooling(nn.Module):
@@ -48,3 +53,32 @@ class AttentivePooling(nn.Module):
         scores = self.score(hidden).squeeze(-1)  # [B, T]
         weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
         return (weights.unsqueeze(1) @ states).squeeze(1), weights  # [B, W]
+
+
+class SelfPooling(nn.Module):
+    """A weighted mean of the states of a sequence, each of which says by itself how much it counts.
+
+    ``α = softmax(v·tanh(A u_t))``, result ``Σ α_t u_t``; in training u_t is dropped out.
+
+    Args:
+        width: of the states.
+        hidden: of what is inside the tanh.
+
+    >>> from lrn.text.batches import Packing
+    >>> pooled, weights = SelfPooling(8, 4)(torch.randn(4, 8), Packing.of([3, 1]))
+    >>> pooled.shape, weights[1, 1:]
+    (torch.Size([2, 8]), tensor([0., 0.], grad_fn=<SliceBackward0>))
+    """
+
+    def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        self.state = nn.Linear(width, hidden)
+        self.score = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, states: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+        """Pool packed states ``[N, W]``; returns the means ``[B, W]`` and the weights ``[B, T]``."""
+        states = self.dropout(states)
+        scores = packing.pad(self.score(torch.tanh(self.state(states))).squeeze(-1))  # [B, T]
+        weights = scores.masked_fill(~packing.mask, -torch.inf).softmax(-1)
+        return (weights.unsqueeze(1) @ packing.pad(states)).squeeze(1), weights  # [B, W]

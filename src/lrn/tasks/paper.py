@@ -10,6 +10,7 @@ from __future__ import annotations
 _PARAMETERS: dict[str, dict[str, dict[str, str]]] = {
     "lm": {"paper-ptb": {"lstm": "22M", "gru": "17M", "atr": "9M", "sru": "13M", "lrn": "11M"}},
     "doc": {"paper": {"lstm": "227K", "gru": "176K", "atr": "74K", "sru": "194K", "lrn": "151K"}},
+    "nli": {"paper": {"lstm": "8.36M", "gru": "6.41M", "atr": "2.87M", "sru": "5.48M", "lrn": "4.25M"}},
     "ner": {"paper": {"lstm": "245K", "gru": "192K", "atr": "87K", "sru": "161K", "lrn": "129K"}},
 }
 
@@ -73,6 +74,41 @@ _ERROR: dict[tuple[int, int], dict[str, tuple[float, float]]] = {
     },
 }
 
+# Natural language inference: accuracy on SNLI's test set in percent by preset, and seconds a training batch.
+_PAIRS = 549_367  # for training
+_ACCURACY: dict[str, dict[str, tuple[float, ...]]] = {
+    "paper": {
+        "lstm": (84.27, 0.262),
+        "gru": (85.71, 0.245),
+        "atr": (84.88, 0.210),
+        "sru": (84.28, 0.258),
+        "lrn": (84.88, 0.209),
+    },
+    "paper-ln": {
+        "lstm": (86.03, 0.432),
+        "gru": (86.05, 0.419),
+        "atr": (85.81, 0.307),
+        "sru": (85.32, 0.283),
+        "lrn": (85.06, 0.223),
+        "glrn": (84.72,),
+        "elrn": (83.56,),
+    },
+    "paper-bert": {
+        "lstm": (89.95, 0.544),
+        "gru": (90.29, 0.529),
+        "atr": (90.00, 0.494),
+        "sru": (89.98, 0.543),
+        "lrn": (89.98, 0.488),
+    },
+    "paper-ln-bert": {
+        "lstm": (90.49, 0.696),
+        "gru": (90.10, 0.695),
+        "atr": (90.28, 0.580),
+        "sru": (90.09, 0.555),
+        "lrn": (89.93, 0.506),
+    },
+}
+
 
 def parameters(task: str, preset: str) -> dict[str, str]:
     """The paper's parameter counts by unit, as it prints them.
@@ -106,3 +142,10 @@ def error(preset: str, classes: int, documents: int) -> dict[str, str]:
     if preset != "paper":
         return {}
     return {unit: f"{percent:.2f}" for unit, (percent, _) in _ERROR.get((classes, documents), {}).items()}
+
+
+def accuracy(preset: str, pairs: int) -> dict[str, str]:
+    """The paper's accuracies on SNLI in percent by unit, for a preset and so many training pairs."""
+    if pairs != _PAIRS:
+        return {}
+    return {unit: f"{percent:.2f}" for unit, (percent, *_) in _ACCURACY.get(preset, {}).items()}

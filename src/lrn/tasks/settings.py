@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lrn.checks import choice
+from lrn.text.folders import find_files
 from lrn.training.config import EvaluateConfig, PredictConfig, TrainConfig
 
 
@@ -25,6 +26,8 @@ class TaskSettings:
         note: what there is to say about those counts.
         files: the names of the files in a folder of data; where there are several ways to name them, each.
         builtin: names of built-in data beside that without a name.
+        check: raises an error for settings of a training that name what cannot be used; nothing slow.
+        check_use: the same for settings of ``lrn predict``.
     """
 
     train: type[TrainConfig]
@@ -36,6 +39,8 @@ class TaskSettings:
     note: str = ""
     files: tuple[tuple[str, ...], ...] = ()
     builtin: tuple[str, ...] = ()
+    check: Callable[[Any], None] = lambda config: None
+    check_use: Callable[[Any], None] = lambda options: None
 
     def check_data(self, data: str | None, default: str = "the built-in data is used") -> None:
         """An error unless ``data`` is built in, or a folder that has the files.
@@ -47,14 +52,4 @@ class TaskSettings:
         if self.builtin and data.startswith("builtin:"):
             choice("built-in data", data, self.builtin)
             return
-        folder = Path(data)
-        expected = f"expected {' or '.join(', '.join(names) for names in self.files)}"
-        hint = f"{expected}; without --data {default}"
-        if not folder.exists():
-            raise FileNotFoundError(f"there is no folder {folder}; {hint}")
-        if not folder.is_dir():
-            raise ValueError(f"{folder} is a file, not the folder that holds it; {hint}")
-        missing = [[name for name in names if not (folder / name).is_file()] for names in self.files]
-        fewest = min(missing, key=len, default=[])
-        if fewest:
-            raise FileNotFoundError(f"{folder} lacks {' and '.join(fewest)}; {hint}")
+        find_files(Path(data), self.files, f"without --data {default}")

@@ -9,28 +9,51 @@ from pathlib import Path
 def find_files(folder: Path, namings: Sequence[Sequence[str]], hint: str) -> list[Path]:
     """Find the files in ``folder`` that one of ``namings`` names; returns them in its order.
 
-    What is missing is an error that says what was expected, followed by ``hint``; it goes by the naming of
-    which there is most.
+    A name may be several, of which one is enough, with ``|`` between them, and have ``*`` in it. What is
+    missing is an error that says what was expected, followed by ``hint``; it goes by the naming of which
+    there is most.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("train.txt", "test.txt"):
+    ...     for name in ("train.txt", "test.tsv"):
     ...         Path(folder, name).touch()
-    ...     files = find_files(Path(folder), [("eng.train", "eng.testb"), ("train.txt", "test.txt")], "")
+    ...     namings = [("eng.train", "eng.testb"), ("train.txt", "test.txt|test.tsv")]
+    ...     files = find_files(Path(folder), namings, "")
     >>> [file.name for file in files]
-    ['train.txt', 'test.txt']
+    ['train.txt', 'test.tsv']
     """
-    expected = "expected " + " or ".join(", ".join(names) for names in namings)
+    expected = "expected " + " or ".join(", ".join(map(_spoken, names)) for names in namings)
     if folder.is_file():
-        raise ValueError(f"{folder} is a file, not a folder; {expected}; {hint}")
+        raise ValueError(f"{folder} is a file, not the folder that holds it; {expected}; {hint}")
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}; {expected}; {hint}")
-    named = [[folder / name for name in names] for names in namings]
-    paths = max(named, key=lambda paths: sum(path.exists() for path in paths))
-    missing = [path.name for path in paths if not path.exists()]
+    found = [[_find(folder, name) for name in names] for names in namings]
+    number = max(range(len(found)), key=lambda n: sum(path is not None for path in found[n]))
+    missing = [
+        _spoken(name) for name, path in zip(namings[number], found[number], strict=True) if path is None
+    ]
     if missing:
         raise FileNotFoundError(f"{folder} lacks {' and '.join(missing)}; {expected}; {hint}")
+    paths = [path for path in found[number] if path is not None]
     for path in paths:
         if not path.is_file():
             raise ValueError(f"{path} is not a file")
     return paths
+
+
+def _find(folder: Path, name: str) -> Path | None:
+    """The first file of those that a name allows."""
+    for form in name.split("|"):
+        paths = sorted(folder.glob(form)) if "*" in form else [folder / form]
+        if len(paths) > 1:
+            names = ", ".join(path.name for path in paths)
+            raise ValueError(f"{folder} has several files {form}: {names}; leave the one you mean")
+        if paths and paths[0].exists():
+            return paths[0]
+    return None
+
+
+def _spoken(name: str) -> str:
+    """A name as an error says it: of several the first, with the others behind it."""
+    first, *others = name.replace("*", "").split("|")
+    return f"{first} (or {', '.join(others)})" if others else first

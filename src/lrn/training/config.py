@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from lrn import checks
 from lrn.checks import FOLDER, at_least, choice
@@ -18,9 +18,9 @@ PARTS = ("train", "valid", "test")
 _LARGEST = {
     2**63 - 1: "seed",
     10**9: "epochs max_steps save_steps nonmono min_count words top_k",
-    10**8: "sentences documents longest longest_test",
+    10**8: "sentences documents pairs longest longest_test",
     10**6: "batch_size small_batch accumulate columns valid_columns bptt delta",
-    65_536: "embedding hidden last dense word_width char_width char_hidden nodes",
+    65_536: "embedding hidden heads last dense word_width char_width char_hidden nodes",
     4_096: "threads devices",
     1_000: "layers experts top",
 }
@@ -56,6 +56,7 @@ class TrainConfig:
         schedule: constant learning rate; linear, falling to nothing at the end; or exponential, by epoch.
         decay: exponential schedule only: the learning rate is multiplied by it after every epoch.
         weight_decay: of the optimizer.
+        l2: weight of half the squared norm of all weights in the loss.
         accumulate: batches whose gradients are added up to one step.
         precision: 32, or bf16 or 16 for matrix products in bfloat16 or float16.
         accelerator: what computes: cpu, cuda or mps; auto takes a GPU where there is one.
@@ -81,6 +82,7 @@ class TrainConfig:
     schedule: str = "constant"
     decay: float = 0.5
     weight_decay: float = 0.0
+    l2: float = 0.0
     accumulate: int = 1
     precision: str = "32"
     accelerator: str = "auto"
@@ -100,7 +102,7 @@ class TrainConfig:
         check_numbers(self)
         for name in ("epochs", "accumulate", "devices", "nodes", "save_steps"):
             at_least(self, name, 1)
-        for name in ("seed", "clip", "threads", "max_steps", "weight_decay"):
+        for name in ("seed", "clip", "threads", "max_steps", "weight_decay", "l2"):
             at_least(self, name, 0)
         if not self.lr > 0:
             raise ValueError(f"lr must be positive, got {self.lr}")
@@ -140,13 +142,15 @@ class EvaluateConfig(PredictConfig):
         last: the weights after the last epoch instead of the best on the validation data.
     """
 
+    parts: ClassVar[tuple[str, ...]] = PARTS
+
     data: str | None = field(default=None, metadata=FOLDER)
     part: str = "test"
     last: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.part = choice("part", self.part, PARTS)
+        self.part = choice("part", self.part, self.parts)
 
 
 def from_dict(kind: type[Any], values: dict[str, Any]) -> Any:

@@ -158,7 +158,13 @@ class Learner(ABC, Generic[Config, Model, Batch]):
         """Called before the first step of an epoch."""
 
     def adjust_gradients(self) -> None:
-        """Called when all gradients of a step are there, before they are clipped."""
+        """Called when all gradients of a step are there, before they are clipped: adds those of the weights'
+        squared norm, which needs no graph."""
+        if not self.config.l2:
+            return
+        weights = [weight for weight in self.model.parameters() if weight.grad is not None]
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        torch._foreach_add_(gradients, [weight.detach() for weight in weights], alpha=self.config.l2)
 
     def end_epoch(self, figures: dict[str, float]) -> After:
         """Called after an epoch's validation."""

@@ -113,7 +113,9 @@ class Loop:
         if clip:
             nn.utils.clip_grad_norm_(learner.model.parameters(), clip)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get(
+                "scale", 1.0
+            )  # a learner may give some weights a rate of their own
         self._stepper.step()
         self.optimizer.zero_grad(set_to_none=True)
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lrn.training.config import TrainConfig
 
-Parameters = Iterable[nn.Parameter]
+Parameters = Iterable[nn.Parameter] | list[dict[str, Any]]  # weights, or torch's groups of them
 
 
 def _adam(parameters: Parameters, config: TrainConfig, **options: Any) -> torch.optim.Optimizer:
@@ -49,7 +49,7 @@ def state_names(optimizer: torch.optim.Optimizer) -> set[str]:
     return {"momentum_buffer"}
 
 
-def averaged(optimizer: torch.optim.Optimizer, parameters: Parameters) -> list[Tensor]:
+def averaged(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parameter]) -> list[Tensor]:
     """Averaged SGD's own average of the weights; empty where there is none."""
     state = optimizer.state
     found = [state[parameter].get("ax") for parameter in parameters if parameter in state]

@@ -17,10 +17,10 @@ from safetensors.torch import load_file
 from tasks.doc.cases import TINY, learner, train_run, write_documents
 from tasks.trainings import given, learnt, loop_of, lrn, metrics
 
+from lrn.nn import smoothed_loss
 from lrn.tasks.doc import generator, task
 from lrn.tasks.doc.config import DocConfig, EvaluateConfig
 from lrn.tasks.doc.data import Codes, encode, frequent_words, read_cues, split
-from lrn.tasks.doc.model import smoothed_loss
 from lrn.tasks.doc.task import TASK, Kept, classify
 from lrn.training import checkpoint
 from lrn.training.learner import Place, Step

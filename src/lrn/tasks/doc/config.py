@@ -38,8 +38,6 @@ class DocConfig(TrainConfig):
         dropout: on the input of the pooling; characters get half of it.
         drop_words: share of the words that training leaves to their characters.
         smoothing: of the labels.
-        schedule: exponential, a rate that falls by epoch; constant; or linear, to nothing at the end.
-        l2: weight of the squared norm of all weights in the loss.
         batch_size: documents a batch.
         longest: training documents are cut to this many words; 0 does not cut.
         longest_test: the same for validation, test and prediction.
@@ -71,7 +69,7 @@ class DocConfig(TrainConfig):
         for name in ("min_count", "word_width", "char_width", "hidden", "batch_size"):
             at_least(self, name, 1)
         at_least(self, "documents", 100)
-        for name in ("l2", "longest", "longest_test"):
+        for name in ("longest", "longest_test"):
             at_least(self, name, 0)
         probability(self, "dropout", "drop_words", "smoothing")
         if self.data and self.data.startswith("builtin:"):

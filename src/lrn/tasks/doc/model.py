@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lrn.nn import AttentivePooling, FrozenWords, SpellingPool, WordDropout, WordInput, keep_at_first
@@ -94,22 +93,6 @@ class Classifier(nn.Module):
 def _layer(config: DocConfig, width: int) -> Unit:
     more = {"activation": config.activation} if CLASSES[config.unit].activations else {}
     return make_unit(config.unit, width, config.hidden, bidirectional=config.pooling == "attention", **more)
-
-
-def smoothed_loss(scores: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """Return the cross entropy with ``smoothing`` shared by all wrong classes, less what cannot be helped.
-
-    >>> scores = torch.tensor([[30.0, -30.0]])
-    >>> round(float(smoothed_loss(scores, torch.tensor([0]), 0.0)), 6)
-    0.0
-    """
-    if not smoothing:
-        return F.cross_entropy(scores, labels)
-    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))  # bfloat16 is too coarse
-    classes = scores.shape[1]
-    shares = torch.full_like(scores, smoothing / (classes - 1))
-    shares.scatter_(1, labels.unsqueeze(1), 1 - smoothing)
-    return F.kl_div(scores.log_softmax(1), shares, reduction="batchmean")
 
 
 def count(config: DocConfig, characters: int, classes: int) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lrn.files import write_whole
+from lrn.nn import smoothed_loss
 from lrn.tasks import paper
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.doc import generator
@@ -29,7 +30,7 @@ from lrn.tasks.doc.data import (
 )
 from lrn.tasks.doc.documents import Documents
 from lrn.tasks.doc.memory import Remembered, cues_remembered, remember
-from lrn.tasks.doc.model import Classifier, smoothed_loss
+from lrn.tasks.doc.model import Classifier
 from lrn.text.batches import in_buckets
 from lrn.text.lines import each_line
 from lrn.text.spelling import SpellingTable
@@ -92,14 +93,6 @@ class DocLearner(TaskLearner[DocConfig, Documents, Kept, Classifier, DocumentBat
     def loss(self, batch: DocumentBatch) -> Loss:
         loss = smoothed_loss(self.model(batch), batch.labels, self.config.smoothing)
         return Loss(loss, loss)
-
-    def adjust_gradients(self) -> None:
-        """The gradient of the weights' squared norm, which needs no graph."""
-        if not self.config.l2:
-            return
-        weights = [weight for weight in self.model.parameters() if weight.grad is not None]
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
-        torch._foreach_add_(gradients, [weight.detach() for weight in weights], alpha=self.config.l2)
 
 
 class DocTask(Task[DocConfig, Documents, Kept, Classifier]):

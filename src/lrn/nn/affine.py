@@ -1,0 +1,43 @@
+"""An affine map that may be normalised between its product and its bias."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lrn.recurrence import cells
+
+
+class Affine(nn.Module):
+    """The map ``N(x·W) + b``, with the norm where the recurrent units have theirs.
+
+    Args:
+        bias: whether there is a b.
+        norm: None, "layer" or "rms".
+
+    >>> Affine(3, 4, norm="rms")(torch.randn(2, 3)).shape
+    torch.Size([2, 4])
+    """
+
+    def __init__(self, inputs: int, outputs: int, bias: bool = True, norm: str | None = None) -> None:
+        super().__init__()
+        self.norm = norm
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
+        self.scale = nn.Parameter(torch.ones(outputs)) if norm else None
+        bound = 1 / math.sqrt(inputs)
+        nn.init.uniform_(self.weight, -bound, bound)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map ``[..., inputs]`` to ``[..., outputs]``."""
+        if self.scale is None or self.norm is None:
+            return F.linear(x, self.weight, self.bias)
+        return cells.normalise(F.linear(x, self.weight), self.norm, self.scale, self.bias)
+
+    def extra_repr(self) -> str:
+        outputs, inputs = self.weight.shape
+        norm = f", norm={self.norm!r}" if self.norm else ""
+        return f"{inputs}, {outputs}{'' if self.bias is not None else ', bias=False'}{norm}"

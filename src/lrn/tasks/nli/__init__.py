@@ -1,0 +1,1 @@
+"""Natural language inference: whether one sentence follows from another, contradicts it, or neither."""
