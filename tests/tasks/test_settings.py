@@ -9,6 +9,7 @@ import pytest
 
 from lrn import names, tasks
 from lrn.tasks.settings import TaskSettings
+from lrn.text.folders import plain_name
 from lrn.training.config import EvaluateConfig, PredictConfig, TrainConfig
 
 
@@ -56,10 +57,10 @@ def task(request):
 def test_data_that_is_there(task, tmp_path):
     task.check_data(None)
     for files in task.files:
-        folder = tmp_path / files[0]
+        folder = tmp_path / plain_name(files[0])
         folder.mkdir()
         for file in files:
-            (folder / file).touch()
+            (folder / plain_name(file)).touch()
         task.check_data(str(folder))
     for name in task.builtin:
         task.check_data(name)
@@ -67,7 +68,8 @@ def test_data_that_is_there(task, tmp_path):
 
 def test_data_that_is_not(task, tmp_path):
     """Which files are expected, and how to do without."""
-    expected = rf"expected .*{re.escape(task.files[-1][-1])}.*; without --data the built-in data is used$"
+    last = task.described or plain_name(task.files[-1][-1])
+    expected = rf"expected .*{re.escape(last)}.*; without --data the built-in data is used$"
     with pytest.raises(FileNotFoundError, match=rf"^there is no folder {tmp_path}/none; {expected}"):
         task.check_data(str(tmp_path / "none"))
     (tmp_path / "file").touch()
@@ -75,8 +77,9 @@ def test_data_that_is_not(task, tmp_path):
         task.check_data(str(tmp_path / "file"))
     with pytest.raises(FileNotFoundError, match=rf"^{tmp_path} lacks .*; {expected}"):
         task.check_data(str(tmp_path))
-    (tmp_path / task.files[-1][0]).touch()
-    missing = " and ".join(task.files[-1][1:])
+    first, *others = map(plain_name, task.files[-1])
+    (tmp_path / first).touch()
+    missing = " and ".join(others)
     with pytest.raises(FileNotFoundError, match=rf"^{tmp_path} lacks {missing}; {expected}"):
         task.check_data(str(tmp_path))
 

@@ -470,7 +470,7 @@ def test_no_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         check_folder(str(tmp_path / "absent"))
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="is a file, not a folder"):
+    with pytest.raises(ValueError, match="is a file, not the folder that holds it"):
         check_folder(str(tmp_path / "file"))
 
 

@@ -35,7 +35,7 @@ def test_what_is_missing(tmp_path):
     touch(tmp_path, "valid.txt")
     assert said() == f"{tmp_path} lacks train.txt; {EXPECTED}"
     assert said(ValueError, tmp_path / "valid.txt") == (
-        f"{tmp_path / 'valid.txt'} is a file, not a folder; {EXPECTED}"
+        f"{tmp_path / 'valid.txt'} is a file, not the folder that holds it; {EXPECTED}"
     )
     (tmp_path / "train.txt").mkdir()
     assert said(ValueError) == f"{tmp_path / 'train.txt'} is not a file"

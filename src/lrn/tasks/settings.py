@@ -25,6 +25,7 @@ class TaskSettings:
         counted: presets whose parameters are counted beside the paper's, with the sizes that its data had.
         note: what there is to say about those counts.
         files: the names of the files in a folder of data; where there are several ways to name them, each.
+        described: how the files are called, in words, where a list of their names would be too long.
         builtin: names of built-in data beside that without a name.
         check: raises an error for settings of a training that name what cannot be used; nothing slow.
         check_use: the same for settings of ``lrn predict``.
@@ -38,6 +39,7 @@ class TaskSettings:
     counted: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     note: str = ""
     files: tuple[tuple[str, ...], ...] = ()
+    described: str = ""
     builtin: tuple[str, ...] = ()
     check: Callable[[Any], None] = lambda config: None
     check_use: Callable[[Any], None] = lambda options: None
@@ -52,4 +54,4 @@ class TaskSettings:
         if self.builtin and data.startswith("builtin:"):
             choice("built-in data", data, self.builtin)
             return
-        find_files(Path(data), self.files, f"without --data {default}")
+        find_files(Path(data), self.files, f"without --data {default}", self.described)

@@ -50,6 +50,15 @@ def read_config(folder: Path, weights: bool = False) -> dict[str, Any]:
     return _object(folder / CONFIG)
 
 
+def width(folder: Path) -> int:
+    """Return how many numbers the model says of a word."""
+    config = read_config(folder)
+    found = config.get("dim" if config.get("model_type") == "distilbert" else "hidden_size", 768)
+    if not isinstance(found, int) or found < 1:
+        raise ValueError(f"{folder / CONFIG}: expected the width of the model, got {found!r}")
+    return found
+
+
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return what ``tokenizer_config.json`` says, nothing if there is none."""
     return _object(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}

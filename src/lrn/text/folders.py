@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def find_files(folder: Path, namings: Sequence[Sequence[str]], hint: str) -> list[Path]:
+def find_files(folder: Path, namings: Sequence[Sequence[str]], hint: str, described: str = "") -> list[Path]:
     """Find the files in ``folder`` that one of ``namings`` names; returns them in its order.
 
     A name may be several, of which one is enough, with ``|`` between them, and have ``*`` in it. What is
-    missing is an error that says what was expected, followed by ``hint``; it goes by the naming of which
-    there is most.
+    missing is an error that says what was expected, in the words of ``described`` if there are any, followed
+    by ``hint``; it goes by the naming of which there is most.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -22,7 +22,8 @@ def find_files(folder: Path, namings: Sequence[Sequence[str]], hint: str) -> lis
     >>> [file.name for file in files]
     ['train.txt', 'test.tsv']
     """
-    expected = "expected " + " or ".join(", ".join(map(_spoken, names)) for names in namings)
+    named = " or ".join(", ".join(map(plain_name, names)) for names in namings)
+    expected = f"expected {described or named}"
     if folder.is_file():
         raise ValueError(f"{folder} is a file, not the folder that holds it; {expected}; {hint}")
     if not folder.is_dir():
@@ -30,7 +31,7 @@ def find_files(folder: Path, namings: Sequence[Sequence[str]], hint: str) -> lis
     found = [[_find(folder, name) for name in names] for names in namings]
     number = max(range(len(found)), key=lambda n: sum(path is not None for path in found[n]))
     missing = [
-        _spoken(name) for name, path in zip(namings[number], found[number], strict=True) if path is None
+        plain_name(name) for name, path in zip(namings[number], found[number], strict=True) if path is None
     ]
     if missing:
         raise FileNotFoundError(f"{folder} lacks {' and '.join(missing)}; {expected}; {hint}")
@@ -53,7 +54,10 @@ def _find(folder: Path, name: str) -> Path | None:
     return None
 
 
-def _spoken(name: str) -> str:
-    """A name as an error says it: of several the first, with the others behind it."""
-    first, *others = name.replace("*", "").split("|")
-    return f"{first} (or {', '.join(others)})" if others else first
+def plain_name(name: str) -> str:
+    """The first of the names that a name allows, as an error says it.
+
+    >>> plain_name("train*.jsonl|train.txt")
+    'train.jsonl'
+    """
+    return name.split("|")[0].replace("*", "")

@@ -15,9 +15,8 @@ from lrn.files import write_whole
 from lrn.text.codes import Vocabularies
 from lrn.text.spelling import SpellingTable, frequent_characters
 from lrn.text.vectors import load_table, read_table
-from lrn.text.vocabulary import Vocabulary
+from lrn.text.vocabulary import SPECIALS, Vocabulary
 
-SPECIALS = ("<pad>", "<unk>", "<eos>")  # words whose vectors are learnt even where all others are given
 UNKNOWN = 1  # place of <unk> among the special words
 LONGEST_WORD = 25  # characters
 RARE = 3  # a character must be seen more often than that

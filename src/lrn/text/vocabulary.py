@@ -12,6 +12,8 @@ from lrn.files import write_text
 
 UNKNOWN = "<unk>"
 END = "<eos>"
+SPECIALS = ("<pad>", UNKNOWN, END)
+"""Words whose vectors are learnt even where all others are given, first in a vocabulary that has them."""
 
 T = TypeVar("T")
 
