@@ -47,6 +47,7 @@ LM = (
 )
 NER = "--word_width 8 --char_width 4 --char_hidden 4 --hidden 8 --dense 8"
 DOC = "--word_width 8 --char_width 4 --hidden 8 --batch_size 8"
+NLI = f"{DOC} --heads 2"
 PAIR = "--units lstm,lrn --seeds 1 --data DIR"  # every run of a comparison is a process of its own
 SMALL = {
     "bench": "--shape 2,1,4 --seconds 0.05",
@@ -56,21 +57,25 @@ SMALL = {
     "train lm": f"{LM} {STEPS}",
     "train ner": f"{NER} {STEPS}",
     "train doc": f"{DOC} {STEPS}",
+    "train nli": f"{NLI} {STEPS}",
     "train --resume": "",
     "compare lm": f"{LM} {STEPS} {PAIR}",
     "compare ner": f"{NER} {STEPS} {PAIR}",
     "compare doc": f"{DOC} {STEPS} {PAIR}",
+    "compare nli": f"{NLI} {STEPS} {PAIR}",
     "evaluate lm": "--words 20 --threads 1",
     "evaluate ner": "",
     "evaluate doc": "--threads 1",
+    "evaluate nli": "--threads 1",
     "predict lm": "",
     "predict ner": "",
     "predict doc": "",
+    "predict nli": "",
     "memory doc": "--overwrite",
     "export": "",
     "import": "",
 }
-BUILT_IN = {"lm": "--fraction 0.02", "ner": "--sentences 60", "doc": "--documents 100"}
+BUILT_IN = {"lm": "--fraction 0.02", "ner": "--sentences 60", "doc": "--documents 100", "nli": "--pairs 100"}
 ONLY = {"memory": "doc"}  # commands for runs of one task alone
 WHOLE = (
     "bench",
@@ -81,6 +86,7 @@ WHOLE = (
     "import",
 )  # commands that are the same for all tasks
 LINE = "Anna Becker works for Borealis in Lugano.\n"  # on standard input if a page does not say what
+PAIR_LINE = "A dog sleeps. ||| An animal sleeps.\n"  # the same where pairs are read
 
 
 # Small data --------------------------------------------------------------------------------------
@@ -110,7 +116,34 @@ def write_doc(folder):
     (folder / "classes.txt").write_text("good\nbad\n")
 
 
-DATA = {"lm": write_lm, "ner": write_ner, "doc": write_doc}
+def write_nli(folder):
+    folder.mkdir()
+    for part in ("train", "dev", "test"):
+        rows = [
+            f"{n % 3}\ta dog sleeps\t{('an animal', 'a cat', 'no dog')[n % 3]} sleeps\n" for n in range(60)
+        ]
+        (folder / f"{part}.tsv").write_text("label\tpremise\thypothesis\n" + "".join(rows))
+
+
+def write_bert(folder):
+    """A small one with random weights."""
+    import transformers
+
+    pieces = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        *"abcdefghilmnopst",
+        *(f"##{c}" for c in "abcdefghilmnopst"),
+    ]
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    config = transformers.BertConfig(vocab_size=len(pieces), **sizes)
+    transformers.BertModel(config).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+
+
+DATA = {"lm": write_lm, "ner": write_ner, "doc": write_doc, "nli": write_nli}
 
 
 # Reading a page ----------------------------------------------------------------------------------
@@ -206,11 +239,11 @@ class Reader:
             self.task = json.loads((self.folder / words[1] / "config.json").read_text())["task"]
         if not self.dry:
             words = self.shrink(command, words)
-        for flag in ("--data", "--vectors", "--start", "--config", "--file"):
+        for flag in ("--data", "--vectors", "--bert", "--start", "--config", "--file"):
             for place in [n for n, word in enumerate(words) if word == flag]:
                 words[place + 1] = self.value(flag, words[place + 1])
         for word in words[words.index("--files") + 1 :] if "--files" in words else []:
-            self.file(word, LINE)
+            self.file(word, PAIR_LINE if self.task == "nli" else LINE)
         unknown = [word for word in words if re.fullmatch(r"[A-Z]{2,}", word)]
         assert not unknown, f"{self.page}: what does {unknown} stand for in {words}?"
         return words
@@ -228,15 +261,23 @@ class Reader:
     def thing(self, word, task=None):
         if word == "RUN" or word.startswith("runs/"):
             return self.some_run(word, task)
-        return {"DIR": self.data, "UNIT": lambda: "lrn", "LR": lambda: "0.01", "SEED": lambda: "2"}.get(
-            word, lambda: word
-        )()
+        return {
+            "DIR": self.data,
+            "UNIT": lambda: "lrn",
+            "FOLDER": lambda: "bert",
+            "LR": lambda: "0.01",
+            "SEED": lambda: "2",
+        }.get(word, lambda: word)()
 
     def value(self, flag, value):
         if flag == "--data":
             return value if value.startswith("builtin:") else self.data()
         if flag == "--vectors":
-            return self.file("vectors.txt", ". 1 2 3 4\nin 0 0 0 1\nit 1 0 0 1\n")
+            return self.file("vectors.txt", ". 1 2 3 4\nin 0 0 0 1\nit 1 0 0 1\na 0 1 0 1\n")
+        if flag == "--bert":
+            if not (self.folder / "bert").exists():
+                write_bert(self.folder / "bert")
+            return "bert"
         if flag == "--start":
             return self.some_run(value)
         return self.file(value, "seed: 2\n" if flag == "--config" else LINE)

@@ -10,6 +10,7 @@ import torch
 from tasks.doc.cases import learner as doc_learner
 from tasks.lm.cases import SGD, SIZES, write_corpus
 from tasks.ner.cases import learner as ner_learner
+from tasks.nli.cases import learner as nli_learner
 from tasks.trainings import given, learnt, lrn, metrics
 
 from lrn import tasks
@@ -27,11 +28,18 @@ SETTINGS = {
     "--sentences 120 --batch_size 8 --epochs 4 --lr 0.02 --ema 0.8".split(),
     "doc": "--word_width 8 --char_width 4 --hidden 8 --longest 60 --longest_test 80 --threads 1 "
     "--documents 100 --batch_size 16 --epochs 2 --lr 0.05 --ema 0.8".split(),
+    "nli": "--word_width 8 --char_width 4 --hidden 8 --heads 2 --threads 1 "
+    "--pairs 100 --batch_size 16 --epochs 2 --lr 0.05 --ema 0.8".split(),
 }
 """Trainings that learn something, and end with averaged weights that are not the raw ones."""
 
-VALIDATION = {"lm": ["--columns", 2], "ner": [], "doc": []}  # how validation differs from an evaluation
-PREDICTION = {"lm": ["--prompt", "a", "--words", 1], "ner": [], "doc": []}
+VALIDATION = {
+    "lm": ["--columns", 2],
+    "ner": [],
+    "doc": [],
+    "nli": [],
+}  # how validation differs from an evaluation
+PREDICTION = {"lm": ["--prompt", "a", "--words", 1], "ner": [], "doc": [], "nli": []}
 
 every_task = pytest.mark.parametrize("task", TASKS)
 every_precision = pytest.mark.parametrize("precision", ["32", "bf16"])
@@ -192,7 +200,9 @@ def test_every_score_is_taken_in_the_precision_of_the_run(task, precision, run_o
     assert seen[-len(parts) :] == [(part, types, False) for part in parts]
 
 
-@pytest.mark.parametrize("task", ["lm", "doc"])  # a tagger's figures count what is right: too few to differ
+@pytest.mark.parametrize(
+    "task", ["lm", "doc", "nli"]
+)  # a tagger's figures count what is right: too few to differ
 def test_the_precision_makes_a_difference(task, run_of, evaluated, tmp_path):
     run = shutil.copytree(run_of(task, "bf16"), tmp_path / "run")
     in_bf16 = evaluated(run)
@@ -300,10 +310,12 @@ def test_a_model_is_loaded_ready_for_use(task, run_of):
 # Steps --------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["ner", "doc"])
+@pytest.fixture(params=["ner", "doc", "nli"])
 def student(request):
     """A learner in float64, without dropout, whose pieces are numbers of sequences."""
-    return ner_learner() if request.param == "ner" else doc_learner(read_cues(100), l2=0.0, smoothing=0.1)
+    if request.param == "doc":
+        return doc_learner(read_cues(100), l2=0.0, smoothing=0.1)
+    return ner_learner() if request.param == "ner" else nli_learner()
 
 
 def some(student, count):

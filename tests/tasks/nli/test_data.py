@@ -12,7 +12,9 @@ from lrn.text.vocabulary import Vocabulary
 
 PARSES = "( ( A dog ) sleeps )", "( An ( animal -LRB- ) )"
 WORDS = ["A", "dog", "sleeps"], ["An", "animal", "-LRB-"]
-HEADER = "\t".join(["gold_label", *(f"sentence{n}_{kind}" for kind in ("binary_parse", "parse") for n in (1, 2))])
+HEADER = "\t".join(
+    ["gold_label", *(f"sentence{n}_{kind}" for kind in ("binary_parse", "parse") for n in (1, 2))]
+)
 
 
 def quiet(share):
@@ -72,7 +74,7 @@ def test_malformed_lines(name, text, said, tmp_path):
 
 
 def test_a_folder_of_mixed_forms(tmp_path):
-    """Pairs without a label are dropped and counted; a sentence without words gets one that stands for none."""
+    """Pairs without a label are dropped and counted; one without words has a word that says so."""
     (tmp_path / "snli_1.0_train.jsonl").write_text(f"{record()}\n{record('-')}\n{record('entailment')}\n")
     (tmp_path / "snli_1.0_dev.txt").write_text(f"{HEADER}\n{columns('contradiction')}\n")
     (tmp_path / "test.tsv").write_text("premise\thypothesis\tlabel\nA dog\t\t1\n")

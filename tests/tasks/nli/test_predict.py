@@ -19,7 +19,7 @@ def given(monkeypatch):
 
 
 def test_text_and_json(run, given, capsys):
-    given(f"{PAIR}\n\tno dogs\n")
+    given(f"{PAIR}\n||| no dogs\n")
     assert lrn("predict", run) == 0
     first, second = capsys.readouterr().out.splitlines()
     label, shares = first.split("\t")
@@ -44,7 +44,7 @@ def test_lines_that_are_no_pairs(run, line, given, capsys):
     given(f"{PAIR}\n{line}\n")
     assert lrn("predict", run) == 2
     said = capsys.readouterr().err
-    assert "line 2: expected a premise and a hypothesis with a tab between them" in said
+    assert "line 2: expected a premise and a hypothesis with a tab or ||| between them" in said
 
 
 @pytest.mark.parametrize("form", ["html", "png", "svg"])

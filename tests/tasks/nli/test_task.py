@@ -112,7 +112,9 @@ def test_resumed_to_the_same_weights(folder, tmp_path):
 
 def test_wrong_input(folder, tmp_path, capsys):
     assert train_run(tmp_path, tmp_path / "out") == 2
-    assert "lacks snli_1.0_train.jsonl (or snli_1.0_train.txt, train.tsv" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "lacks snli_1.0_train.jsonl and snli_1.0_dev.jsonl and snli_1.0_test.jsonl; expected" in said
+    assert "or train.tsv, dev.tsv and test.tsv; without --data" in said
     assert train_run(folder, tmp_path / "out", "--norm", "rsm") == 2
     assert "did you mean 'rms'" in capsys.readouterr().err
     assert train_run(folder, tmp_path / "out", "--bert", tmp_path) == 2

@@ -25,6 +25,10 @@ _MULTINLI = tuple(
     for part in ("train", "dev_matched", "dev_mismatched")
 )
 FILES = (_SNLI, _MULTINLI)
+DESCRIBED = (
+    "snli_1.0_train, snli_1.0_dev and snli_1.0_test (.jsonl or .txt), "
+    "multinli_1.0_train, …_dev_matched and …_dev_mismatched (the same), or train.tsv, dev.tsv and test.tsv"
+)
 
 
 @dataclass
@@ -124,10 +128,11 @@ class EvaluateConfig(training.EvaluateConfig):
 
 @dataclass
 class PredictConfig(training.PredictConfig):
-    """Label pairs of sentences: two columns of a line with a tab between them, or typed one after the other.
+    """Label pairs of sentences, a line each, or typed one after the other in a terminal.
 
     Args:
-        files: text files, a pair a line with a tab between premise and hypothesis; none reads standard input.
+        files: text files, a pair a line with a tab or ||| between premise and hypothesis; none reads standard
+            input.
         format: text (the label and its probabilities) or json.
         attention: a file to draw the attention of each hypothesis word to the premise into, for the first
             pair: .html, .png or .svg.
@@ -168,6 +173,7 @@ SETTINGS = TaskSettings(
     counted={"paper": _COUNTED, "paper-ln": _COUNTED},
     note="Of the word vectors only the three special ones, as the paper counts; 95 characters.",
     files=FILES,
+    described=DESCRIBED,
     check=_check,
     check_use=_check_use,
 )

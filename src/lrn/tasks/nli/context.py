@@ -15,7 +15,7 @@ from torch import Tensor
 from lrn.tasks.nli.data import Context, PairBatch, Pairs, Part
 from lrn.text.batches import Packing
 from lrn.text.bert import Encoder, WordPieces, word_features
-from lrn.text.bert_folder import copy_folder, fingerprint, read_config
+from lrn.text.bert_folder import copy_folder, fingerprint, width
 from lrn.text.features import Features, cached
 from lrn.training.show import bar
 
@@ -36,7 +36,7 @@ class Bert:
     def __init__(self, folder: Path, frozen: bool) -> None:
         self.folder, self.frozen = folder, frozen
         self.pieces = WordPieces(folder)
-        self.width: int = read_config(folder)["hidden_size"]
+        self.width = width(folder)
         self._features: dict[tuple[str, str], Features] = {}
 
     @cached_property

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lrn.files import text_lines
 from lrn.tasks.nli import generator
-from lrn.tasks.nli.config import FILES, LABELS
+from lrn.tasks.nli.config import DESCRIBED, FILES, LABELS
 from lrn.text.batches import Batch, Packing, Tokens
 from lrn.text.bert import PieceBatch
 from lrn.text.folders import find_files
@@ -177,7 +177,7 @@ class Pairs:
 
 def read_folder(folder: Path, progress: Progress) -> Pairs:
     """Read the three files of a data set, named in one of the known ways."""
-    paths = find_files(folder, FILES, "without --data pairs of our own making are used")
+    paths = find_files(folder, FILES, "without --data pairs of our own making are used", DESCRIBED)
     sizes = np.cumsum([0, *(path.stat().st_size for path in paths)]) / sum(p.stat().st_size for p in paths)
 
     def read(path: Path, begin: float, end: float) -> Iterator[Record]:

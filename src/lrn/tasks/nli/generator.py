@@ -1,22 +1,23 @@
 """Pairs of sentences of our own making: does the second follow from the first, or is it ruled out?
 
-Most premises make two claims in the same words, and who goes with what decides: "three nurses were singing
-and two monks were waiting", "three monks were singing and two nurses were waiting". One arrangement of a
-premise's words entails the hypothesis, another contradicts it, a third says nothing about it; so the words
-without their order, how many are shared or how long the sentences are give next to nothing away. Validation and
-test combine subjects and predicates that training never combines, though it has all the words.
+Most premises make two claims, and who goes with what decides: "three boys were singing and two girls were
+dancing" or "three girls were singing and two boys were dancing". One arrangement of a premise's words entails
+the hypothesis, another contradicts it, a third says nothing about it; so the words without their order, how
+many are shared and how long the sentences are give little away. Subjects and predicates come two by two, boys
+with girls and singing with dancing. Validation and test combine those that training never combines, though
+it has all the words.
 
 Labels are a matter of logic in this reading. A pair speaks of one occasion, and only the premise is known:
 the hypothesis is entailed if it is true wherever the premise is, contradicted if it is nowhere, else neutral.
 
 - quantifiers: "some" is at least one and perhaps all, "most" is more than half, "not all" is all but at least
-  one. There is at least one of whatever is spoken of. What one does never excludes doing something else too.
-- numbers: "three" is exactly three.
+  one. There is at least one of whatever is spoken of.
+- negation: doing one thing does not exclude doing another; "or" does not exclude both; "it was not true that"
+  negates all that follows it.
 - hypernyms: every rose is a flower, and there are other flowers.
-- negation: "it was not true that" negates what follows it.
-- time: everything happens once; times are of one day, weekdays of one week.
-- roles: whether one does something to another says nothing of the reverse; "anna thanked bruno but not clara"
-  means that anna did not thank clara.
+- numbers: "three" is exactly three.
+- time: everything happens once, on a day of the same week.
+- roles: what one does to another says nothing of the reverse, nor of anything else they do.
 - paraphrase: synonyms mean the same; opposites exclude each other, and there is something in between.
 """
 
@@ -32,61 +33,68 @@ from typing import Any, TypeVar
 LABELS = ("entailment", "neutral", "contradiction")
 ENTAILED, NEUTRAL, CONTRADICTED = LABELS
 
-# A word's group is its place in its list modulo GROUPS. A pair takes its subjects from one group and its
-# predicates from another, and the sum of the two modulo GROUPS belongs to one part.
+# The group of two subjects or predicates is their place in their list modulo GROUPS; the sum of the groups of
+# subjects and predicates, modulo GROUPS again, belongs to one part.
 GROUPS = 5
 SHARES = {"train": (0, 1, 2), "valid": (3,), "test": (4,)}
 
-SINGLE = 0.4  # of the premises that could make two claims make only one
-MISMATCHED = 0.5  # of the others claim nothing of the hypothesis's subject and predicate if they are neutral
-OUTER = 0.15  # of the negatable claims begin with "it was not true that"
-SETTINGS_SHARE = 0.25  # of the pairs say when, in both sentences
-
-PEOPLE = (
-    """
-anna bruno clara david elena felix greta hugo irina jonas karim leon marta nils olga
-""".split()
-    + [f"the {who}" for who in "baker painter nurse pilot judge".split()]
+SINGLE = 0.4  # of the premises make one claim
+MISMATCHED = (
+    0.5  # of the others, if they are neutral, say nothing about the hypothesis's subject and predicate
 )
-CROWDS = """
-farmers students soldiers dancers waiters drivers sailors guards monks poets singers clerks tourists barbers
-bankers
-""".split()
-DOING = """
-singing dancing smiling whistling waiting working walking laughing eating drinking talking yawning coughing
-limping knitting
-""".split()
-HAPPENED = """
-left arrived sang spoke slept ate cried fell paid voted resigned married waved swam prayed
-""".split()
-DONE = """
-thanked helped followed called warned invited praised blamed hired greeted pushed kissed watched teased fooled
-""".split()
-CLASSES = {
-    "animals": "dogs cats horses goats cows",
-    "flowers": "roses tulips lilies daisies violets",
-    "tools": "hammers saws drills axes spades",
-    "vehicles": "cars buses trucks trams bicycles",
-}
-MEMBERS = [(member, above) for above, members in CLASSES.items() for member in members.split()]
-QUALITIES = """
-dirty missing expensive old beautiful wet rare heavy red dusty stolen useful foreign hidden sold
-""".split()
-SYNONYMS = [
-    tuple(both.split("/"))
-    for both in """
-doctor/physician lawyer/attorney boy/lad child/kid woman/lady author/writer thief/robber father/dad cook/chef
-guest/visitor
-""".split()
-]
-OPPOSITES = [  # two words for one end of a scale, and two for the other
-    tuple(tuple(end.split("/")) for end in ends.split("-"))
-    for ends in """
-rich/wealthy-poor/needy happy/glad-sad/unhappy loud/noisy-quiet/silent clever/smart-stupid/foolish
-ill/sick-healthy/fit angry/mad-calm/peaceful thin/slim-fat/stout brave/courageous-timid/cowardly
-famous/renowned-unknown/obscure polite/courteous-rude/impolite
-""".split()
-]
+OUTER = 0.15  # of the claims about what somebody does begin with "it was not true that"
+SET = 0.25  # of the pairs say when, in both sentences
+
+
+def _twos(text: str) -> list[tuple[str, ...]]:
+    return [tuple(both.replace("_", " ").split("/")) for both in text.split()]
+
+
+PEOPLE = _twos("""
+anna/bruno clara/david elena/felix greta/hugo irina/jonas karla/leon marta/nils olga/pavel rosa/simon
+tanja/viktor the_king/the_queen the_baker/the_nurse the_judge/the_thief the_pilot/the_painter the_poet/the_singer
+""")
+CROWDS = _twos("""
+boys/girls monks/nuns waiters/guests doctors/patients farmers/shepherds soldiers/sailors teachers/students
+buyers/sellers drivers/tourists hunters/fishermen judges/lawyers bakers/butchers painters/dancers
+aunts/uncles brothers/sisters
+""")
+DOING = _twos("""
+singing/dancing eating/drinking laughing/sweating talking/listening walking/whistling working/waiting
+smiling/nodding coughing/sneezing knitting/humming yawning/limping
+""")
+HAPPENED = _twos("""
+ate/slept sang/danced spoke/wept paid/voted swam/rested fell/shouted resigned/married knelt/prayed waved/bowed
+left/returned
+""")
+DONE = _twos("""
+thanked/blamed helped/warned pushed/pulled praised/insulted called/visited followed/watched hugged/kissed
+hired/trusted greeted/teased fed/washed
+""")
+QUALITIES = _twos("""
+dirty/old wet/heavy missing/expensive red/dusty rare/beautiful stolen/useful foreign/hidden sold/damaged
+warm/tiny popular/imported
+""")
+CLASSES = _twos("animals/flowers tools/vehicles fruits/clothes instruments/buildings")
+MEMBERS = _twos("""
+dogs/roses cats/tulips horses/lilies goats/daisies cows/violets
+hammers/cars saws/buses drills/trucks axes/trams spades/bicycles
+apples/shirts pears/coats plums/scarves cherries/gloves peaches/skirts
+violins/houses flutes/churches drums/barns pianos/towers trumpets/castles
+""")
+CLASSED = [tuple(zip(members, CLASSES[place // 5], strict=True)) for place, members in enumerate(MEMBERS)]
+SYNONYMS = _twos("""
+doctor/physician lawyer/attorney boy/lad woman/lady child/kid author/writer cook/chef guest/visitor
+thief/robber policeman/cop father/dad mother/mum sailor/seaman student/pupil tramp/vagabond friend/pal
+manager/boss fireman/firefighter teacher/instructor salesman/seller
+""")
+SAME = list(zip(SYNONYMS[::2], SYNONYMS[1::2], strict=True))
+SCALES = _twos("""
+rich/wealthy/poor/needy happy/glad/sad/unhappy loud/noisy/quiet/silent clever/smart/stupid/foolish
+ill/sick/healthy/fit angry/mad/calm/peaceful thin/slim/fat/stout brave/courageous/timid/cowardly
+famous/renowned/unknown/obscure polite/courteous/rude/impolite
+""")  # two words for one end, and two for the other
+OPPOSITES = list(zip(SCALES[::2], SCALES[1::2], strict=True))
 WORDINGS = {
     "all": ("all", "all of the"),
     "most": ("most", "most of the"),
@@ -95,30 +103,44 @@ WORDINGS = {
     "not all": ("not all", "not all of the"),
 }
 NUMBERS = dict(enumerate("two three four five six".split(), 2))
-HOURS = ("at dawn", "in the morning", "at noon", "in the afternoon", "in the evening", "at night")
-DAYS = tuple(f"on {day}" for day in "monday tuesday wednesday thursday friday saturday".split())
-SETTINGS = ("yesterday", "last week", "that summer", *HOURS, *DAYS)
+DAYS = "monday tuesday wednesday thursday friday saturday".split()
+WHEN = ("yesterday", "last week", "that summer", "in the morning", "at noon", "at night", "on sunday")
 LINKS = ("and", "while", "but")
 
 T = TypeVar("T")
 Count = Callable[[int, int], bool]
-QUANTIFIERS: dict[str, Count] = {  # of k among n
+QUANTIFIERS: dict[str, Count] = {  # k of n
     "all": lambda k, n: k == n,
     "most": lambda k, n: 2 * k > n,
     "some": lambda k, n: k > 0,
     "no": lambda k, n: k == 0,
     "not all": lambda k, n: k < n,
 }
-COMPARISONS: dict[str, Count] = {  # of k with n
+COMPARISONS: dict[str, Count] = {
     "": lambda k, n: k == n,
     "at least": lambda k, n: k >= n,
     "at most": lambda k, n: k <= n,
     "more than": lambda k, n: k > n,
     "fewer than": lambda k, n: k < n,
 }
+RELATIONS: dict[str, Count] = {
+    "on": lambda day, n: day == n,
+    "before": lambda day, n: day < n,
+    "after": lambda day, n: day > n,
+}
+CONNECTIVES: dict[str, Count] = {  # of the one and the other
+    "{0}": lambda one, other: one == 1,
+    "not {0}": lambda one, other: one == 0,
+    "{0} and {1}": lambda one, other: one + other == 2,
+    "{0} or {1}": lambda one, other: one + other > 0,
+    "{0} but not {1}": lambda one, other: one > other,
+    "neither {0} nor {1}": lambda one, other: one + other == 0,
+}
 
 Expression = tuple[str, int]
-Claim = tuple[Any, Expression, Any]  # a subject, what is said about how many or whether, and a predicate
+Claim = tuple[
+    Any, Expression, Any
+]  # a subject, what is said about how many, whether or when, and a predicate
 Tell = Callable[[random.Random, Claim, bool], str]
 
 
@@ -144,31 +166,31 @@ def pairs(count: int, *, part: str, seed: int) -> list[Pair]:
     if count < 0:
         raise ValueError(f"count must be 0 or more, got {count}")
     draw = random.Random(f"{seed} {part}")
-    kinds, labels = len(KINDS), len(LABELS)
-    return [
-        _pair(draw, part, KINDS[number // labels % kinds], LABELS[number % labels]) for number in range(count)
-    ]
+    return [_pair(draw, part, *_ORDER[number % len(_ORDER)]) for number in range(count)]
 
 
 def _pair(draw: random.Random, part: str, kind: str, label: str) -> Pair:
     make, subjects, predicates = MAKERS[kind]
-    first = int(draw.random() * GROUPS)
-    second = _pick(draw, SHARES[part]) - first
-    premise, hypothesis = make(draw, label, subjects[first::GROUPS], predicates[second % GROUPS :: GROUPS])
-    if kind != "time" and draw.random() < SETTINGS_SHARE:
-        setting = _pick(draw, SETTINGS)
-        premise = f"{setting} {premise}"
-        hypothesis = f"{setting} {hypothesis}" if draw.random() < 0.5 else f"{hypothesis} {setting}"
+    group = int(draw.random() * GROUPS)
+    two_subjects = _pick(draw, subjects[group::GROUPS])
+    two_predicates = _pick(draw, predicates[(_pick(draw, SHARES[part]) - group) % GROUPS :: GROUPS])
+    premise, hypothesis = make(
+        draw, label, _either_way(draw, two_subjects), _either_way(draw, two_predicates)
+    )
+    if kind != "time" and draw.random() < SET:
+        when = _pick(draw, WHEN)
+        premise = f"{when} {premise}"
+        hypothesis = f"{when} {hypothesis}" if draw.random() < 0.5 else f"{hypothesis} {when}"
     return Pair((*premise.split(), "."), (*hypothesis.split(), "."), label, kind)
 
 
 class _Scale:
-    """Expressions of one scale, and which of them in a premise give a hypothesis with another which label."""
+    """Expressions of one scale, and which of them in a premise give one in a hypothesis which label."""
 
     def __init__(self, meanings: Mapping[Expression, frozenset[Hashable]], *, levels: bool = False) -> None:
         """A meaning is the set of cases in which the expression holds.
 
-        With ``levels`` the premise has the one level, and the hypothesis has the other.
+        With ``levels`` the second parts of premise and hypothesis differ.
         """
         self.given: dict[Expression, dict[str, list[Expression]]] = {
             said: {label: [] for label in LABELS} for said in meanings
@@ -195,38 +217,36 @@ def _claims(
     label: str,
     subjects: Sequence[Any],
     predicates: Sequence[Any],
-    *,
     scale: _Scale,
     tell: Tell,
 ) -> tuple[str, str]:
-    """Return a premise of one or two claims, and a hypothesis of one."""
-    subject, another = draw.sample(subjects, 2)
-    predicate, second = draw.sample(predicates, 2)
-    if draw.random() < SINGLE:
-        if scale.any:
-            said = _pick(draw, scale.any)
-            premise = [(subject, _pick(draw, scale.given[said][label]), predicate)]
-        else:
-            said, known = _pick(draw, tuple(scale.given)), _pick(draw, tuple(scale.given))
-            if label != NEUTRAL:
-                known = scale.given[said][label][0]
-            at = (another, predicate) if draw.random() < 0.5 else (subject, second)
-            premise = [(*at[:1], known, *at[1:]) if label == NEUTRAL else (subject, known, predicate)]
-    elif not scale.any or draw.random() < MISMATCHED:
-        said = _pick(draw, scale.either[ENTAILED, CONTRADICTED])
-        known = [_pick(draw, scale.given[said][either]) for either in (ENTAILED, CONTRADICTED)]
-        if label == CONTRADICTED or (label == NEUTRAL and draw.random() < 0.5):
-            known.reverse()
-        does = [second, predicate] if label == NEUTRAL else [predicate, second]
-        premise = [(subject, known[0], does[0]), (another, known[1], does[1])]
+    """Return a premise of one or two claims, and a hypothesis about the first subject and predicate."""
+    if scale.any and draw.random() < SINGLE:
+        return _one_claim(draw, label, subjects[0], predicates[0], scale, tell)
+    if not scale.any or draw.random() < MISMATCHED:
+        # The same words for all labels: what entails and what contradicts go with the one and the other
+        first, second = ENTAILED, CONTRADICTED
+        does = predicates[::-1] if label == NEUTRAL else predicates
     else:
-        other = _pick(draw, [other for other in LABELS if other != label])
-        said = _pick(draw, scale.either[label, other])
-        known = [_pick(draw, scale.given[said][either]) for either in (label, other)]
-        premise = [(subject, known[0], predicate), (another, known[1], _pick(draw, (predicate, second)))]
+        first = label
+        second = _pick(draw, [other for other in LABELS if other != label])
+        does = (predicates[0], _pick(draw, predicates))
+    said = _pick(draw, scale.either[first, second])
+    known = [_pick(draw, scale.given[said][first]), _pick(draw, scale.given[said][second])]
+    if first != label and (label == CONTRADICTED or draw.random() < 0.5):
+        known.reverse()
+    premise = list(zip(subjects, known, does, strict=True))
     draw.shuffle(premise)
     told = [tell(draw, claim, claim is premise[-1]) for claim in premise]
-    return f" {_pick(draw, LINKS)} ".join(told), tell(draw, (subject, said, predicate), True)
+    return f" {_pick(draw, LINKS)} ".join(told), tell(draw, (subjects[0], said, predicates[0]), True)
+
+
+def _one_claim(
+    draw: random.Random, label: str, subject: Any, predicate: Any, scale: _Scale, tell: Tell
+) -> tuple[str, str]:
+    said = _pick(draw, scale.any)
+    known = _pick(draw, scale.given[said][label])
+    return tell(draw, (subject, known, predicate), True), tell(draw, (subject, said, predicate), True)
 
 
 def _quantified(draw: random.Random, claim: Claim, last: bool) -> str:
@@ -234,14 +254,29 @@ def _quantified(draw: random.Random, claim: Claim, last: bool) -> str:
     return f"{_pick(draw, WORDINGS[quantifier])} {subject} were {predicate}"
 
 
+def _classed(draw: random.Random, claim: Claim, last: bool) -> str:
+    subject, (quantifier, level), predicate = claim
+    return f"{_pick(draw, WORDINGS[quantifier])} {subject[level]} were {predicate}"
+
+
 def _counted(draw: random.Random, claim: Claim, last: bool) -> str:
     subject, (comparison, number), predicate = claim
     return f"{comparison} {NUMBERS[number]} {subject} were {predicate}"
 
 
-def _classed(draw: random.Random, claim: Claim, last: bool) -> str:
-    subject, (quantifier, level), predicate = claim
-    return f"{_pick(draw, WORDINGS[quantifier])} {subject[level]} were {predicate}"
+def _dated(draw: random.Random, claim: Claim, last: bool) -> str:
+    subject, (relation, day), predicate = claim
+    return f"{subject} {predicate} {relation} {DAYS[day]}"
+
+
+def _reworded(draw: random.Random, claim: Claim, last: bool) -> str:
+    subject, (negation, end), predicate = claim
+    return f"the {_pick(draw, subject)} was {negation} {_pick(draw, predicate[2 * end : 2 * end + 2])}"
+
+
+def _connected(draw: random.Random, claim: Claim, last: bool) -> str:
+    subject, (connective, first), predicates = claim
+    return f"{subject} was {connective.format(predicates[first], predicates[1 - first])}"
 
 
 def _negated(draw: random.Random, claim: Claim, last: bool) -> str:
@@ -252,130 +287,124 @@ def _negated(draw: random.Random, claim: Claim, last: bool) -> str:
     return f"{subject} was {negation} {predicate}"
 
 
-def _reworded(draw: random.Random, claim: Claim, last: bool) -> str:
-    subject, (negation, end), predicate = claim
-    return f"the {_pick(draw, subject)} was {negation} {_pick(draw, predicate[end])}"
+def _negation(
+    draw: random.Random, label: str, people: Sequence[str], doing: Sequence[str]
+) -> tuple[str, str]:
+    if draw.random() < SINGLE:
+        return _one_claim(draw, label, people[0], doing, _CONNECTIVES, _connected)
+    return _claims(draw, label, people, doing, _NEGATION, _negated)
 
 
 def _time(draw: random.Random, label: str, people: Sequence[str], happened: Sequence[str]) -> tuple[str, str]:
-    """Return a premise that puts two or three events in order, and a hypothesis about two of them."""
-    who, what = draw.sample(people, 3), draw.sample(happened, 3)
+    """Return sentences about the day of one or two events, or about the order of two."""
+    if draw.random() < 0.5:
+        return _claims(draw, label, people, happened, _DAYS, _dated)
     connective = _pick(draw, ("before", "after"))
-    first, second, third = (f"{person} {event}" for person, event in zip(who, what, strict=True))
-    if draw.random() < 0.25:
-        hypothesis = f"{connective} {second} , {first}"
-    else:
-        hypothesis = f"{first} {connective} {second}"
-    if draw.random() < SINGLE:
-        if label == NEUTRAL:
-            first, second = f"{who[1]} {what[0]}", f"{who[0]} {what[1]}"
-        forward = draw.random() < 0.5 if label == NEUTRAL else (label == ENTAILED) == (connective == "before")
-        order = [first, second] if forward else [second, first]
-        return (
-            f"{order[0]} before {order[1]}" if draw.random() < 0.5 else f"{order[1]} after {order[0]}"
-        ), hypothesis
-    form = draw.random()
-    if form < 0.5:
-        # The event in the middle of the sentence is before (or after) both the others
-        given = _pick(draw, ("before", "after"))
-        events = [first, second, third]
-        place = 2 if label == NEUTRAL else int((label == ENTAILED) != (given == connective))
-        centre = events.pop(place)
-        draw.shuffle(events)
-        return f"{centre} {given} {events[0]} and {given} {events[1]}", hypothesis
+    hypothesis = f"{people[0]} {happened[0]} {connective} {people[1]} {happened[1]}"
+    # From early to late; a neutral premise has each of the two do what the other does in the hypothesis
+    events: list[str] = [f"{who} {what}" for who, what in zip(people, happened, strict=True)]
     if label == NEUTRAL:
-        first, second = f"{who[1]} {what[0]}", f"{who[0]} {what[1]}"
-    forward = draw.random() < 0.5 if label == NEUTRAL else (label == ENTAILED) == (connective == "before")
-    order = [first, second] if forward else [second, first]
-    if form < 0.75:
-        order.insert(int(draw.random() * 3), third)
-        links = [f"after {order[0]}", f"before {order[2]}"]
-        draw.shuffle(links)
-        return f"{order[1]} {links[0]} and {links[1]}", hypothesis
-    times = _pick(draw, (HOURS, DAYS))
-    early, late = sorted(draw.sample(range(len(times)), 2))
-    told = [f"{order[0]} {times[early]}", f"{order[1]} {times[late]}"]
-    draw.shuffle(told)
-    return f" {_pick(draw, LINKS)} ".join(told), hypothesis
+        events = list(
+            _either_way(draw, [f"{who} {what}" for who, what in zip(people, happened[::-1], strict=True)])
+        )
+    elif (label == ENTAILED) != (connective == "before"):
+        events.reverse()
+    if draw.random() < SINGLE:
+        forward = draw.random() < 0.5
+        return f" {'before' if forward else 'after'} ".join(events if forward else events[::-1]), hypothesis
+    days = sorted(draw.sample(range(len(DAYS)), 2))
+    told = [f"{event} on {DAYS[day]}" for event, day in zip(events, days, strict=True)]
+    return f" {_pick(draw, LINKS)} ".join(_either_way(draw, told)), hypothesis
 
 
 def _roles(draw: random.Random, label: str, people: Sequence[str], done: Sequence[str]) -> tuple[str, str]:
-    """Return a premise of what one did and did not to another, and a hypothesis about two of them."""
-    a, b, c = draw.sample(people, 3)
-    verb, second = draw.sample(done, 2)
+    """Return a premise of what one did and did not do to another, and a hypothesis about one of the two."""
+    (a, b), (verb, second) = people, done
+    negative = draw.random() < 0.5
     if draw.random() < SINGLE:
-        negative = draw.random() < 0.5
-        known = draw.random() < 0.5 if label == NEUTRAL else negative == (label == ENTAILED)
-        premise = _done(draw, a, verb, b, known)
-        return premise, _done(draw, *((b, verb, a) if label == NEUTRAL else (a, verb, b)), negative)
+        who, whom = (b, a) if label == NEUTRAL else (a, b)
+        known = draw.random() < 0.5 if label == NEUTRAL else (label == ENTAILED) == negative
+        return _done(draw, a, verb, b, known), _done(draw, who, verb, whom, negative)
     premise, true, false = _pick(
         draw,
         (
-            (f"{a} {verb} {b} but not {c}", (a, verb, b), (a, verb, c)),
-            (f"{b} was {verb} by {a} but not by {c}", (a, verb, b), (c, verb, b)),
-            (f"{a} {verb} {b} but was not {second} by {c}", (a, verb, b), (c, second, a)),
-            (f"{a} was {verb} by {b} but not {second} by {c}", (b, verb, a), (c, second, a)),
+            (f"{a} {verb} {b} but was not {second} by {b}", (a, verb, b), (b, second, a)),
+            (f"{a} {verb} {b} but {b} was not {second} by {a}", (a, verb, b), (a, second, b)),
+            (f"{b} was {verb} but not {second} by {a}", (a, verb, b), (a, second, b)),
         ),
     )
-    negative = draw.random() < 0.5
     if label == NEUTRAL:
-        object_, verb, subject = _pick(draw, (true, false))
+        whom, what, who = _pick(draw, (true, false))
     else:
-        subject, verb, object_ = true if (label == ENTAILED) != negative else false
-    return premise, _done(draw, subject, verb, object_, negative)
+        who, what, whom = true if (label == ENTAILED) != negative else false
+    return premise, _done(draw, who, what, whom, negative)
 
 
-def _done(draw: random.Random, subject: str, verb: str, object_: str, negative: bool) -> str:
+def _done(draw: random.Random, who: str, what: str, whom: str, negative: bool) -> str:
     if negative:
-        return f"{object_} was not {verb} by {subject}"
-    return f"{object_} was {verb} by {subject}" if draw.random() < 0.5 else f"{subject} {verb} {object_}"
+        return f"{whom} was not {what} by {who}"
+    return f"{whom} was {what} by {who}" if draw.random() < 0.5 else f"{who} {what} {whom}"
 
 
 def _pick(draw: random.Random, items: Sequence[T]) -> T:
     return items[int(draw.random() * len(items))]
 
 
-def _cases(holds: Callable[..., bool], *sizes: int) -> frozenset[Hashable]:
-    return frozenset(case for case in product(*(range(size + 1) for size in sizes)) if holds(*case))
+def _either_way(draw: random.Random, two: Sequence[T]) -> Sequence[T]:
+    return two if draw.random() < 0.5 else two[::-1]
 
 
 _QUANTIFIERS = _Scale(
-    {(name, 0): _cases(lambda k, holds=holds: holds(k, 4), 4) for name, holds in QUANTIFIERS.items()}
+    {(name, 0): frozenset(k for k in range(5) if holds(k, 4)) for name, holds in QUANTIFIERS.items()}
 )
-_HYPERNYMS = _Scale(
+_NEGATION = _Scale({("", 0): frozenset({True}), ("not", 0): frozenset({False})})
+_CONNECTIVES = _Scale(
     {
-        (name, level): _cases(
-            lambda i, j, name=name, level=level: QUANTIFIERS[name](i + j * level, 2 + 2 * level), 2, 2
+        (name, first): frozenset(
+            does for does in product((0, 1), repeat=2) if holds(does[first], does[1 - first])
         )
-        for name in ("all", "some", "no", "not all")
-        for level in (0, 1)
+        for (name, holds), first in product(CONNECTIVES.items(), (0, 1))
+    }
+)
+_HYPERNYMS = _Scale(  # i of two roses and j of two other flowers
+    {
+        (name, level): frozenset(
+            (i, j) for i, j in product(range(3), repeat=2) if QUANTIFIERS[name](i + j * level, 2 + 2 * level)
+        )
+        for name, level in product(("all", "some", "no", "not all"), (0, 1))
     },
     levels=True,
 )
 _NUMBERS = _Scale(
     {
-        (name, number): _cases(lambda k, holds=holds, number=number: holds(k, number), max(NUMBERS) + 1)
-        for name, holds in COMPARISONS.items()
-        for number in NUMBERS
+        (name, number): frozenset(k for k in range(max(NUMBERS) + 2) if holds(k, number))
+        for (name, holds), number in product(COMPARISONS.items(), NUMBERS)
     }
 )
-_NEGATION = _Scale({("", 0): frozenset({1}), ("not", 0): frozenset({0})})
-_OPPOSITES = _Scale(
+_DAYS = _Scale(  # the seventh is sunday; nothing is before monday
     {
-        ("", 0): frozenset({"the one"}),
-        ("", 1): frozenset({"the other"}),
-        ("not", 0): frozenset({"between", "the other"}),
-        ("not", 1): frozenset({"between", "the one"}),
+        (name, day): frozenset(k for k in range(7) if holds(k, day))
+        for (name, holds), day in product(RELATIONS.items(), range(len(DAYS)))
+        if (name, day) != ("before", 0)
+    }
+)
+_ENDS = _Scale(
+    {
+        ("", 0): frozenset({"one end"}),
+        ("", 1): frozenset({"other end"}),
+        ("not", 0): frozenset({"between", "other end"}),
+        ("not", 1): frozenset({"between", "one end"}),
     }
 )
 Maker = Callable[[random.Random, str, Sequence[Any], Sequence[Any]], tuple[str, str]]
 MAKERS: dict[str, tuple[Maker, Sequence[Any], Sequence[Any]]] = {
     "quantifiers": (partial(_claims, scale=_QUANTIFIERS, tell=_quantified), CROWDS, DOING),
-    "negation": (partial(_claims, scale=_NEGATION, tell=_negated), PEOPLE, DOING),
-    "hypernyms": (partial(_claims, scale=_HYPERNYMS, tell=_classed), MEMBERS, QUALITIES),
+    "negation": (_negation, PEOPLE, DOING),
+    "hypernyms": (partial(_claims, scale=_HYPERNYMS, tell=_classed), CLASSED, QUALITIES),
     "numbers": (partial(_claims, scale=_NUMBERS, tell=_counted), CROWDS, DOING),
     "time": (_time, PEOPLE, HAPPENED),
     "roles": (_roles, PEOPLE, DONE),
-    "paraphrase": (partial(_claims, scale=_OPPOSITES, tell=_reworded), SYNONYMS, OPPOSITES),
+    "paraphrase": (partial(_claims, scale=_ENDS, tell=_reworded), SAME, OPPOSITES),
 }
 KINDS = tuple(MAKERS)
+_ORDER = tuple(product(KINDS, LABELS))

@@ -9,13 +9,12 @@ from torch import Tensor, nn
 
 from lrn.nn import Affine, AttentiveRecurrence, FrozenWords, SelfPooling, SpellingPool, WordDropout, WordInput
 from lrn.tasks.nli.config import LABELS, NLIConfig
-from lrn.tasks.nli.data import Context
-from lrn.text.spelt import SPECIALS
+from lrn.text.vocabulary import SPECIALS
 from lrn.units import hidden, make_unit
 from lrn.units.unit import Unit, UserState
 
 if TYPE_CHECKING:
-    from lrn.tasks.nli.data import PairBatch
+    from lrn.tasks.nli.data import Context, PairBatch
     from lrn.text.bert import Encoder
 
 
@@ -112,6 +111,8 @@ class InferenceModel(nn.Module):
 
     def _context(self, batch: PairBatch) -> Context | None:
         """What BERT says, which the batch brings along or which is computed with it."""
+        from lrn.tasks.nli.data import Context  # here, since parameters are counted without numpy
+
         found = batch.context
         if self.bert is not None and batch.pieces is not None:
             premises, hypotheses, pairs = self.bert(batch.pieces)  # [B, P, F], [B, H, F], [B, F]

@@ -54,7 +54,7 @@ def answerer(
 
 
 def run(answer: Answerer, options: PredictConfig) -> None:
-    """Label pairs as they come: a line each, with a tab between premise and hypothesis."""
+    """Label pairs as they come: a line each, with a tab or ||| between premise and hypothesis."""
     drawn = options.attention is None
     for premise, hypothesis in _pairs(options.files):
         found = answer(treebank_tokens(premise), treebank_tokens(hypothesis))
@@ -86,11 +86,11 @@ def _pairs(files: Sequence[str]) -> Iterator[tuple[str, str]]:
                 print()
                 return
     for number, line in enumerate(each_line(files), 1):
-        premise, tab, hypothesis = line.partition("\t")
-        if not tab or "\t" in hypothesis:
-            expected = "expected a premise and a hypothesis with a tab between them"
+        sentences = line.split("\t" if "\t" in line else "|||")
+        if len(sentences) != 2:
+            expected = "expected a premise and a hypothesis with a tab or ||| between them"
             raise ValueError(f"line {number}: {expected}, got {line[:60]!r}")
-        yield premise, hypothesis
+        yield sentences[0], sentences[1]
 
 
 def _draw(found: Answer, path: Path) -> None:

@@ -24,8 +24,9 @@ from lrn.tasks.nli.model import InferenceModel
 from lrn.text.batches import in_buckets
 from lrn.text.bert import Encoder
 from lrn.text.spelling import SpellingTable
-from lrn.text.spelt import SPECIALS, VECTORS, SpeltWords, load_given, read_given, save_given
+from lrn.text.spelt import VECTORS, SpeltWords, load_given, read_given, save_given
 from lrn.text.vectors import coverage
+from lrn.text.vocabulary import SPECIALS
 from lrn.training import schedule
 from lrn.training.config import PARTS
 from lrn.training.learner import Loss, Place
