@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -384,6 +385,17 @@ def test_broken_off():
         loss.backward(retain_graph=True)
     broken[0] = False
     same(torch.autograd.grad(loss, leaves), expected)
+
+
+def test_backward_from_threads():
+    """Several passes over one graph at once do not meet."""
+    _, leaves = leaves_of(SMALL)
+    expected = expected_gradients(SMALL, leaves)
+    loss = walked(SMALL)(*leaves).sum()
+    with ThreadPoolExecutor(4) as pool:
+        passes = [pool.submit(torch.autograd.grad, loss, leaves, retain_graph=True) for _ in range(40)]
+    for one in passes:
+        same(one.result(), expected)
 
 
 def test_first_and_second_gradient_at_once():

@@ -2,6 +2,7 @@
 // behaviour sanitizers to watch: every buffer is on the heap, exactly as large as it must be. Checked here:
 // every element of a result is written and nothing beside it, padding is not read, and the tiling and the
 // order of the tiles do not change a bit. See `make sanitize`.
+// The same for attention, whose gradients of the memory are added to.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +20,10 @@
 namespace lrn::avx512 {  // stands in where those kernels are not linked, which few machines can run anyway
 __attribute__((weak)) const std::vector<Kernels>& kernels() {
   static const std::vector<Kernels> none;
+  return none;
+}
+__attribute__((weak)) const std::vector<AttentionKernels>& attention_kernels() {
+  static const std::vector<AttentionKernels> none;
   return none;
 }
 }  // namespace lrn::avx512
@@ -372,6 +377,124 @@ class Case {
   }
 };
 
+// One random step of attention on a memory, of which the last sequences may have no query.
+class AttentionCase {
+ public:
+  AttentionCase(const lrn::AttentionKernels& kernels, const Format& format) : kernels_(kernels), format_(format) {
+    const int64_t all = coin(5) ? 0 : draw(1, 9);
+    sequences_ = coin() ? all : draw(0, all);
+    heads_ = draw(1, 4);
+    size_ = coin(10) ? draw(63, 65) : draw(1, 40);
+    starts_.push_back(0);
+    for (int64_t r = 0; r < all; ++r) {
+      const int64_t length = coin(20) ? 0 : coin(10) ? draw(16, 40) : draw(1, 9);
+      starts_.push_back(starts_.back() + length);
+      longest_ = std::max(longest_, length);
+    }
+    longest_ += coin(20) ? draw(1, 3) : 0;
+    now = "attention, type " + std::to_string(int(format.type)) + ", B " + std::to_string(sequences_) + " of " +
+          std::to_string(all) + ", heads " + std::to_string(heads_) + ", size " + std::to_string(size_) +
+          ", longest " + std::to_string(longest_);
+    const int64_t width = heads_ * size_, rows = starts_.back();
+    for (const char* name : {"query", "grad_context"}) add(name, {sequences_, width});
+    for (const char* name : {"keys", "values", "grad_keys", "grad_values"}) add(name, {rows, width});
+    add("score", {size_});
+    for (const char* name : {"keys", "values"}) {  // what belongs to sequences without a query is not read
+      Array& array = given(name);
+      array.each([&](const auto& index) {
+        if (index[0] >= starts_[sequences_]) array.put(array.offset(index), format_.nan);
+      });
+    }
+    with_keys_ = coin(80);
+    with_values_ = coin(80);
+  }
+
+  // However the work is cut, the same bits.
+  void run() {
+    const std::vector<Named> alone = results(true);
+    for (int again = 0; again < 2; ++again) {
+      const std::vector<Named> shared = results(false);
+      for (size_t i = 0; i < alone.size(); ++i) {
+        if (!shared[i].array.same(alone[i].array)) fail(std::string(alone[i].name) + ": other bits in pieces");
+      }
+    }
+  }
+
+ private:
+  const lrn::AttentionKernels& kernels_;
+  Format format_;
+  int64_t sequences_, heads_, size_, longest_ = 0;
+  bool with_keys_, with_values_;
+  std::vector<int64_t> starts_;
+  std::vector<Named> given_;
+
+  Array array(std::vector<int64_t> shape, bool gaps) const {
+    std::vector<int> order(shape.size());
+    std::iota(order.begin(), order.end(), 0);
+    return {format_, shape, order, gaps};
+  }
+  void add(const char* name, std::vector<int64_t> shape) {
+    given_.push_back({name, array(shape, coin())});
+    given_.back().array.fill();
+  }
+  Array& given(const std::string& name) {
+    for (Named& entry : given_) {
+      if (entry.name == name) return entry.array;
+    }
+    fail("there is no " + name);
+  }
+  static Grid rows_of(const Array& array) { return {array.buffer.get(), 0, array.strides[0]}; }
+  // A gradient as it stands before the step.
+  Array begun(const char* name) {
+    const Array& before = given(name);
+    Array copy = before.blank();
+    std::memcpy(copy.buffer.get(), before.buffer.get(), before.length * format_.bytes);
+    return copy;
+  }
+
+  static void run_pieces(lrn::AttentionKernel kernel, const lrn::Attention& p, bool whole) {
+    std::vector<std::pair<int64_t, int64_t>> pieces;
+    for (int64_t first = 0; first < p.places(); first = pieces.back().second) {
+      pieces.emplace_back(first, whole ? p.places() : std::min(p.places(), first + draw(1, 12)));
+    }
+    std::shuffle(pieces.begin(), pieces.end(), source);
+    for (const auto& [first, last] : pieces) kernel(p, first, last);
+  }
+
+  std::vector<Named> results(bool whole) {
+    const int64_t width = heads_ * size_;
+    std::vector<Named> all;
+    all.reserve(6);
+    const auto result = [&](const char* name, Array array) -> Array& {
+      all.push_back({name, std::move(array)});
+      return all.back().array;
+    };
+    // As torch allocates them, in sizes that are exact.
+    Array& weights = result("weights", array({sequences_, heads_, longest_}, false));
+    lrn::Attention p;
+    p.sequences = sequences_, p.heads = heads_, p.size = size_, p.longest = longest_;
+    p.starts = starts_.data();
+    p.score = given("score").buffer.get();
+    p.query = rows_of(given("query"));
+    p.keys = rows_of(given("keys"));
+    p.values = rows_of(given("values"));
+    p.context = rows_of(result("context", array({sequences_, width}, false)));
+    p.weights = weights.buffer.get();
+    run_pieces(kernels_.forward, p, whole);
+
+    p.context = {};
+    p.grad_context = rows_of(given("grad_context"));
+    p.grad_query = rows_of(result("grad_query", array({sequences_, width}, false)));
+    p.grad_score = rows_of(result("grad_score", array({sequences_, size_}, false)));
+    Array &keys = result("grad_keys", begun("grad_keys")), &values = result("grad_values", begun("grad_values"));
+    if (with_keys_) p.grad_keys = rows_of(keys);
+    if (with_values_) p.grad_values = rows_of(values);
+    run_pieces(kernels_.backward, p, whole);
+    for (const Named& each : all) each.array.check_written(each.name);
+    return all;
+  }
+};
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -382,6 +505,9 @@ int main(int count, char** arguments) {
       const lrn::Kernels& kernels = (*set.kernels)[i % set.kernels->size()];
       for (const Format& format : kFormats) {
         if (format.type == kernels.type) Case(kernels, format).run();
+        for (const lrn::AttentionKernels& attention : *set.attention) {
+          if (format.type == attention.type && i % 4 == 0) AttentionCase(attention, format).run();
+        }
       }
     }
     std::printf("%s: %d problems, ok\n", std::string(set.name).c_str(), problems);

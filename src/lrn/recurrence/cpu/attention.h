@@ -123,7 +123,7 @@ class AttentionRoom {
   std::vector<Number> numbers_, wide_;
 };
 
-// Scores to weights, in place: `room` of them in whole vectors, of which `length` are there.
+// Scores to weights, in place, with room for whole vectors of them.
 template <class T>
 LRN_INLINE void softmax(Lane<T>* scores, int64_t length) {
   using Number = Lane<T>;
@@ -175,7 +175,7 @@ LRN_INLINE void attend_head(AttentionRoom<T>& room, int64_t r, int64_t head) {
   slices.take_up(HeadRows<Number>(p.context, r, column).data, room.sums);
   Number* kept = static_cast<Number*>(p.weights) + (r * p.heads + head) * p.longest;
   std::memcpy(kept, weights, length * sizeof(Number));
-  std::memset(kept + length, 0, (p.longest - length) * sizeof(Number));
+  std::fill_n(kept + length, p.longest - length, Number(0));
 }
 
 // Its gradient. That of the score is added to room.sums, laid out.
@@ -257,8 +257,8 @@ LRN_INLINE void attention_forward(const Attention& p, int64_t first, int64_t las
   AttentionRoom<T> room(p);
   each_sequence(p, first, last, [&](int64_t r, bool empty) {
     if (empty) {
-      std::memset(HeadRows<Number>(p.context, r, 0).data, 0, p.heads * p.size * sizeof(Number));
-      std::memset(static_cast<Number*>(p.weights) + r * p.heads * p.longest, 0, p.heads * p.longest * sizeof(Number));
+      std::fill_n(HeadRows<Number>(p.context, r, 0).data, p.heads * p.size, Number(0));
+      std::fill_n(static_cast<Number*>(p.weights) + r * p.heads * p.longest, p.heads * p.longest, Number(0));
       return;
     }
     for (int64_t head = 0; head < p.heads; ++head) attend_head(room, r, head);
@@ -270,9 +270,9 @@ LRN_INLINE void attention_backward(const Attention& p, int64_t first, int64_t la
   using Number = Lane<T>;
   AttentionRoom<T> room(p);
   each_sequence(p, first, last, [&](int64_t r, bool empty) {
-    std::memset(room.sums, 0, room.slices.room() * sizeof(Number));
+    std::fill_n(room.sums, room.slices.room(), Number(0));
     if (empty) {
-      std::memset(HeadRows<Number>(p.grad_query, r, 0).data, 0, p.heads * p.size * sizeof(Number));
+      std::fill_n(HeadRows<Number>(p.grad_query, r, 0).data, p.heads * p.size, Number(0));
     } else {
       for (int64_t head = 0; head < p.heads; ++head) attend_head_backward(room, r, head);
     }
