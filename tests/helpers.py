@@ -30,6 +30,9 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Every unit, with both activations where there is a choice."""
 
+ACTIVATED = tuple(name for name in lrn.UNITS if f"{name}-identity" in VARIANTS)
+"""Units whose activation is a choice."""
+
 PAIRS = ("sru", "lstm")
 """Units whose state is a pair (h, c)."""
 

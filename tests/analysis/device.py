@@ -10,8 +10,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import backend_registration
 
 from lrn import analysis, make_unit
+from lrn.units import CLASSES
+from lrn.units.bases import ElementwiseUnit
 
-UNITS = ("lrn", "olrn", "glrn", "elrn", "sru")
+UNITS = [name for name, cls in CLASSES.items() if issubclass(cls, ElementwiseUnit)]
 FUNCTIONS = {
     "weights": lambda unit, x: analysis.decompose(unit, x).weights(3),
     "all_weights": lambda unit, x: analysis.decompose(unit, x).all_weights(),

@@ -18,7 +18,7 @@ DIRECTIONS = ("forward", "reverse", "both")
 ROWS = ("full", "lengths", "packed")
 LAYOUTS = ("plain", "transposed", "sliced", "expanded", "apart")
 WIDTHS = (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 127, 128, 129, 300)
-UNITS = {"lrn": "lrn_tanh", "olrn": "olrn", "glrn": "glrn_tanh", "elrn": "elrn_tanh", "sru": "sru"}
+UNITS = tuple(dict.fromkeys(cell.partition("_")[0] for cell in NAMES))
 
 
 @dataclass

@@ -1,15 +1,19 @@
 """Whoever adds a unit's name is told what else it needs."""
 
+import re
 from pathlib import Path
 
 import pytest
 from helpers import VARIANTS
+from units import test_compile, test_parameters
 from units.test_known_values import KNOWN
 
 import lrn
+from lrn.analysis.gates import OPENERS
 from lrn.names import UNITS
 from lrn.recurrence import CELLS, cells
 from lrn.report import palette
+from lrn.training.config import TrainConfig
 from lrn.units import CLASSES
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +25,7 @@ def forgotten(name: str) -> list[str]:
     kernels = (ROOT / "src/lrn/recurrence/cpu/kernels.cpp").read_text()
     variants = [variant for variant, (unit, _) in VARIANTS.items() if unit == name]
     elementwise = [step for step in steps if step in CELLS]
+    tables = (test_parameters.COUNTS, test_parameters.BIASES, test_parameters.NORMS)
     needed = {
         "its class: units/, listed in units/__init__.py": name in CLASSES,
         "its class among the public names: lrn/__init__.py": name.upper() in lrn.__all__,
@@ -29,8 +34,15 @@ def forgotten(name: str) -> list[str]:
             f"(what, {step}," in kernels for step in elementwise
         )
         and bool(steps),
+        "its gates for the analysis: OPENERS in analysis/gates.py": bool(steps)
+        and (not elementwise or CLASSES.get(name) in OPENERS),
         "its variants: tests/helpers.py": bool(variants),
         "its known values: tests/units/test_known_values.py": bool(variants) and set(variants) <= set(KNOWN),
+        "its counts: the three tables of tests/units/test_parameters.py": all(name in t for t in tables),
+        "its options: TABLE in tests/units/test_compile.py": name in test_compile.TABLE,
+        "its name in the help of --unit: training/config.py": bool(
+            re.search(rf"\b{name}\b", TrainConfig.__doc__ or "")
+        ),
         "its colour: report/palette.py": name in palette.COLOURS,
         "its line in docs/units.md": f"| `{name}` |" in (ROOT / "docs/units.md").read_text(),
     }
@@ -39,12 +51,14 @@ def forgotten(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", UNITS)
 def test_nothing_is_forgotten(name):
-    assert not forgotten(name), f"{name} lacks " + "; ".join(forgotten(name))
+    missing = forgotten(name)
+    if missing:
+        pytest.fail(f"{name} lacks\n  " + "\n  ".join(missing), pytrace=False)
 
 
 def test_everything_would_be_named():
     """Or the test above shows nothing."""
-    assert len(forgotten("xrn")) == 8
+    assert len(forgotten("xrn")) == 12
 
 
 def test_the_facts_stand_on_the_class():

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from helpers import VARIANTS, make
+from helpers import ACTIVATED, VARIANTS, make
 from torch import nn
 
 import lrn
@@ -78,7 +78,7 @@ def test_count_with_norm(name, norm, bidirectional):
 
 
 @pytest.mark.parametrize("activation", ["tanh", "identity"])
-@pytest.mark.parametrize("name", ["lrn", "glrn", "elrn", "atr"])
+@pytest.mark.parametrize("name", ACTIVATED)
 def test_activation_has_no_parameters(name, activation):
     """The choice of g changes nothing that is stored."""
     unit, plain = lrn.make_unit(name, 3, 4, activation=activation), lrn.make_unit(name, 3, 4)

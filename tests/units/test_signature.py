@@ -6,12 +6,11 @@ import inspect
 
 import pytest
 import torch
-from helpers import PAIRS
+from helpers import ACTIVATED, PAIRS
 from torch import nn
 
 import lrn
 
-ACTIVATED = ("lrn", "glrn", "elrn", "atr")
 DESIGN = (
     "input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, "
     "*, norm=None, activation='tanh', device=None, dtype=None"

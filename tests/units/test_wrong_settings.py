@@ -6,9 +6,10 @@ import warnings
 
 import pytest
 import torch
-from helpers import says
+from helpers import ACTIVATED, says
 
 import lrn
+from lrn.names import ENGINES
 
 names = pytest.mark.parametrize("name", lrn.UNITS)
 
@@ -18,7 +19,7 @@ names = pytest.mark.parametrize("name", lrn.UNITS)
 )
 def test_unknown_unit(given, near):
     """All names, and the nearest one if there is one near."""
-    words = [f"unknown unit '{given}'", "lrn, olrn, glrn, elrn, atr, sru, lstm, gru"]
+    words = [f"unknown unit '{given}'", ", ".join(lrn.UNITS)]
     words += [f"did you mean '{near}'?"] if near else []
     with pytest.raises(ValueError, match=says(*words)):
         lrn.make_unit(given, 3, 4)
@@ -33,14 +34,14 @@ def test_unknown_norm(name):
         lrn.make_unit(name, 3, 4, norm="layr")
 
 
-@pytest.mark.parametrize("name", ["lrn", "glrn", "elrn", "atr"])
+@pytest.mark.parametrize("name", ACTIVATED)
 def test_unknown_activation(name):
     """The allowed ones are listed."""
     with pytest.raises(ValueError, match=says("unknown activation 'relu'", "tanh, identity")):
         lrn.make_unit(name, 3, 4, activation="relu")
 
 
-@pytest.mark.parametrize("name", ["olrn", "sru", "lstm", "gru"])
+@pytest.mark.parametrize("name", [name for name in lrn.UNITS if name not in ACTIVATED])
 def test_no_activation_to_choose(name):
     """Units without the choice do not silently take it."""
     with pytest.raises(TypeError, match="activation"):
@@ -50,7 +51,7 @@ def test_no_activation_to_choose(name):
 def test_unknown_engine():
     """The allowed ones are listed, and the choice stays as it was."""
     with (
-        pytest.raises(ValueError, match=says("unknown engine 'cuda'", "allowed: cpu, torch")),
+        pytest.raises(ValueError, match=says("unknown engine 'cuda'", f"allowed: {', '.join(ENGINES)}")),
         lrn.engine("cuda"),
     ):
         pass

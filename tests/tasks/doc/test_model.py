@@ -7,6 +7,7 @@ import pytest
 import torch
 from accelerator import DEVICE, elsewhere
 from helpers import assert_same, randn
+from units.test_parameters import COUNTS
 
 from lrn.nn import smoothed_loss
 from lrn.tasks.doc.config import PRESETS, DocConfig
@@ -229,26 +230,14 @@ def test_counts_of_the_paper(unit, exact):
     assert count(DocConfig(**PRESETS["paper"] | {"unit": unit}), 145, 2) == exact
 
 
-OF_UNIT = {  # weights of a layer of width d that reads n numbers, one bias a gate
-    "lstm": lambda n, d: 4 * d * (n + d + 1),
-    "gru": lambda n, d: 3 * d * (n + d + 1),
-    "atr": lambda n, d: d * (n + d + 2),
-    "sru": lambda n, d: 4 * d * n + 6 * d,
-    "lrn": lambda n, d: 3 * d * (n + 1),
-    "olrn": lambda n, d: 4 * d * (n + 1),
-    "glrn": lambda n, d: 2 * d * (n + 1),
-    "elrn": lambda n, d: d * (n + 1),
-}
-
-
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize(("characters", "classes"), [(145, 5), (136, 10), (300, 2)])
 def test_counts_by_the_formula(unit, characters, classes):
     both = count(DocConfig(**PRESETS["paper"] | {"unit": unit}), characters, classes)
     vectors = 900 + 32 * characters + 1056
-    assert both == vectors + 2 * OF_UNIT[unit](332, 64) + 16576 + 129 * classes
+    assert both == vectors + 2 * COUNTS[unit](332, 64) + 16576 + 129 * classes
     one = count(DocConfig(**PRESETS["paper"] | {"unit": unit, "pooling": "last"}), characters, classes)
-    assert one == vectors + OF_UNIT[unit](332, 64) + 65 * classes
+    assert one == vectors + COUNTS[unit](332, 64) + 65 * classes
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -13,6 +13,7 @@ from lrn.tasks.lm.config import LMConfig
 from lrn.tasks.lm.data import batchify
 from lrn.tasks.lm.evaluate import mean_loss
 from lrn.tasks.lm.model import Features, LanguageModel, detach, regularisation
+from lrn.units import CLASSES
 
 units = pytest.mark.parametrize("unit", lrn.UNITS)
 LATENT = {"experts": 3}
@@ -105,9 +106,9 @@ def glorot(rows, columns):
 
 def bounds(unit, n, h):
     """Of each stretch of each matrix: ``W [n, gates h]``, with the hidden state's rows where it has them."""
-    gates = {"lrn": 3, "olrn": 4, "glrn": 2, "elrn": 1, "sru": 4}
-    if unit in gates:
-        return {"weight_ih_l0": [(gates[unit] * h, glorot(n, gates[unit] * h))]}
+    if not CLASSES[unit].hidden_gates:
+        columns = CLASSES[unit].gates * h
+        return {"weight_ih_l0": [(columns, glorot(n, columns))]}
     if unit == "atr":
         return {"weight_ih_l0": [(h, glorot(n, h))], "weight_hh_l0": [(h, glorot(h, h))]}
     stretches = [(2 * h, glorot(n + h, 2 * h)), (h, glorot(n + h, h))]  # GRU's gates, its candidate
