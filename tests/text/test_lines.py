@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from lrn.text.lines import each_line
+from lrn.text.lines import STEP, Reading, each_line
 
 
 @pytest.fixture
@@ -95,3 +95,17 @@ def test_lines_before_the_wrong_one_are_given(tmp_path):
     assert next(lines) == "one"
     with pytest.raises(ValueError, match="line 2"):
         next(lines)
+
+
+def test_the_share_of_what_is_read(tmp_path):
+    """By bytes over all files, not at every line, and all of it in the end."""
+    small = written(tmp_path, "small", b"one\ntwo\n")
+    large = written(tmp_path, "large", b"0123456789abcde\n" * (STEP // 4))
+    told = []
+    reading = Reading([small, large], told.append)
+    assert list(reading.lines(small)) == [(1, "one"), (2, "two")]
+    assert told == [8 / (8 + 4 * STEP)]
+    assert sum(1 for _ in reading.lines(large)) == STEP // 4
+    assert told == sorted(told)
+    assert len(told) == 6
+    assert told[-1] == 1

@@ -1,12 +1,50 @@
-"""Lines of text as a command is given them: from files, or from standard input."""
+"""Lines of text: of data that is read, and as a command is given them, from files or from standard input."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lrn.files import text_lines
+
+Progress = Callable[[float], None]  # is told the share that is done
+STEP = 1 << 17  # bytes between two times that it is
+
+
+def ignore(share: float) -> None:
+    """Progress that nobody wants to hear of."""
+
+
+class Reading:
+    """Files that are read line by line, while ``progress`` is told what share of all their bytes is done.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "my.txt")
+    ...     _ = path.write_text("to be")
+    ...     list(Reading([path], print).lines(path))
+    1.0
+    [(1, 'to be')]
+    """
+
+    def __init__(self, paths: Sequence[Path] = (), progress: Progress = ignore) -> None:
+        self._size = sum(path.stat().st_size for path in paths) or 1
+        self._progress = progress
+        self._done = 0
+
+    def lines(self, path: Path) -> Iterator[tuple[int, str]]:
+        """Number and text of each line of one of the files; what is not UTF-8 is an error that says where."""
+        with path.open("rb") as file:
+            yield from text_lines(self._counted(file), path)
+        self._progress(self._done / self._size)
+
+    def _counted(self, file: Iterable[bytes]) -> Iterator[bytes]:
+        for line in file:
+            before, self._done = self._done, self._done + len(line)
+            if before // STEP < self._done // STEP:
+                self._progress(self._done / self._size)
+            yield line
 
 
 def each_line(files: Sequence[str | Path] = ()) -> Iterator[str]:

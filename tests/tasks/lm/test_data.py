@@ -262,3 +262,11 @@ def test_fixed_segments():
 def test_every_target_once(steps, length):
     targets = [s.start + 1 + i for s in fixed_segments(steps, length) for i in range(s.length)]
     assert targets == list(range(1, steps))
+
+
+def test_who_waits_sees_how_far_it_is(tmp_path):
+    for name, lines in (("train", 3), ("valid", 1), ("test", 1)):
+        (tmp_path / f"{name}.txt").write_text("to be\n" * lines)
+    told = []
+    read_folder(tmp_path, told.append)
+    assert told == [0.6, 0.8, 1.0]

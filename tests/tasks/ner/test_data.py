@@ -149,3 +149,11 @@ def test_only_surroundings_tell_shared_names_apart():
                 kinds.setdefault(word, set()).add(tag[2:])
     assert all({"PER", "LOC", "ORG"} <= found for found in kinds.values())
     assert len(kinds) == len(generator.SHARED)
+
+
+def test_who_waits_sees_how_far_it_is(tmp_path):
+    for name, sentences in (("train", 3), ("valid", 1), ("test", 1)):
+        (tmp_path / f"{name}.txt").write_text("Anna B-PER\n\n" * sentences)
+    told = []
+    read_folder(tmp_path, told.append)
+    assert told == [0.6, 0.8, 1.0]

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 
 from lrn.files import decoded, read_json, write_json
+from lrn.tasks.doc.config import SETTINGS
 from lrn.tasks.doc.documents import ARRAYS, MOST_LABELS, PARTS, Documents, Numbered, Writer, numbered
 from lrn.text import cache, workers
 from lrn.text.folders import find_files
+from lrn.text.lines import Progress, ignore
 from lrn.text.tokens import basic_tokens
 
 VERSION = 1  # to be raised when the same files would become other tokens or other arrays
-FILES = tuple(f"{part}.csv" for part in PARTS)
+(FILES,) = SETTINGS.files
 HINT = "as Zhang et al. (2015) published them; without --data documents of our own making are used"
 LONGEST = 10_000_000  # characters of a field, bytes of a line
 PIECE_ROWS, PIECE_CHARACTERS = 2_000, 4_000_000  # what a worker is given at a time, at most
 SMALL = 8_000_000  # bytes that are read sooner than a worker has started
 MOST_WORKERS = 8  # one process reads and writes for all of them, and keeps two to five busy
 
-Progress = Callable[[float], None]
 Labelled = tuple[str, bytes]  # part, labels from 0 of the texts beside it
 
 
-def read_folder(folder: Path, progress: Progress | None = None, processes: int | None = None) -> Documents:
+def read_folder(folder: Path, progress: Progress = ignore, processes: int | None = None) -> Documents:
     """Read the documents of ``train.csv`` and ``test.csv``; ``classes.txt`` may name the classes.
 
     The first column is the label, counted from 1; the others are the text. What comes of it is kept in
@@ -96,24 +97,23 @@ def _tokenise(texts: list[str]) -> Numbered:
 class _Source:
     """A reader of the two files that knows the names of the classes once the first has been read."""
 
-    def __init__(self, folder: Path, progress: Progress | None) -> None:
+    def __init__(self, folder: Path, progress: Progress) -> None:
         self.folder, self.progress = folder, progress
-        self.size = sum((folder / f"{part}.csv").stat().st_size for part in PARTS)
+        self.size = sum((folder / file).stat().st_size for file in FILES)
         self.classes: tuple[str, ...] = ()
         self._bytes_read = 0
         self._at_end = False  # of the file that is being read
 
     def pieces(self) -> Iterator[tuple[Labelled, list[str]]]:
         """Yield labels and texts, as many at a time as a worker is given."""
-        for part in PARTS:
-            rows = self._rows(self.folder / f"{part}.csv")
+        for part, file in zip(PARTS, FILES, strict=True):
+            rows = self._rows(self.folder / file)
             while True:
                 labels, texts = _take(rows)
                 if not texts:
                     break
                 yield (part, labels), texts
-                if self.progress:
-                    self.progress(min(1.0, self._bytes_read / self.size))
+                self.progress(min(1.0, self._bytes_read / self.size))
 
     def _rows(self, path: Path) -> Iterator[tuple[int, str]]:
         """Yield label and text of each row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from lrn.tasks.doc.documents import Builder, Documents, Part
 from lrn.text.batches import Batch, Packing, Tokens
 from lrn.text.builtin import docstrings, part_of
 from lrn.text.codes import Vocabularies
+from lrn.text.lines import Progress, ignore
 from lrn.text.spelling import SpellingTable, frequent_characters
 from lrn.text.tokens import basic_tokens
 from lrn.text.vocabulary import Vocabulary
@@ -30,9 +31,7 @@ RARE = 3  # a character must be seen more often than that
 Numbers = NDArray[np.int32]
 
 
-def read_documents(
-    config: DocConfig, data: str | None = None, progress: Callable[[float], None] | None = None
-) -> Documents:
+def read_documents(config: DocConfig, data: str | None = None, progress: Progress = ignore) -> Documents:
     """Read the documents that the settings, or ``data`` instead of theirs, ask for."""
     source = data or config.data or "builtin:cues"
     if source == "builtin:cues":

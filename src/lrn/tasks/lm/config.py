@@ -223,7 +223,7 @@ SETTINGS = TaskSettings(
     note="LSTM: the paper's 22M is 21.49M here. With nn.LSTM's two bias vectors a gate it would be "
     "21,500,620, which rounds to 22M; one bias a gate, as in the paper's own code, gives 21,490,460.",
     files=(
-        ("train.txt", "valid.txt", "test.txt"),
-        ("wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens"),
+        ("train.txt", "valid.txt", "test.txt"),  # Mikolov's Penn Treebank
+        ("wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens"),  # WikiText as distributed
     ),
 )

@@ -13,16 +13,12 @@ import torch
 from torch import Tensor
 
 from lrn.checks import count
-from lrn.files import text_lines
+from lrn.tasks.lm.config import SETTINGS
 from lrn.text.builtin import Lines, python_prose
 from lrn.text.folders import find_files
+from lrn.text.lines import Progress, Reading, ignore
 from lrn.text.vocabulary import END, UNKNOWN, Vocabulary
-
-PARTS = ("train", "valid", "test")
-NAMINGS = (
-    ("train.txt", "valid.txt", "test.txt"),  # Mikolov's Penn Treebank
-    ("wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens"),  # WikiText as distributed
-)
+from lrn.training.config import PARTS
 
 LONGEST_WORD = 10_000  # bytes. Beyond that a file is no text, and a vocabulary of such words fills the memory
 
@@ -39,11 +35,11 @@ class Corpus:
     """Where it comes from and how large it is."""
 
 
-def read_folder(folder: str | Path) -> Corpus:
+def read_folder(folder: str | Path, progress: Progress = ignore) -> Corpus:
     """Read a folder's ``train.txt``, ``valid.txt`` and ``test.txt`` (or ``wiki.train.tokens``, …).
 
     Words are what stands between blanks. The vocabulary is every word of all three files, in order
-    of appearance. Nothing else is done to the text.
+    of appearance. Nothing else is done to the text. ``progress`` is told the share read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -57,9 +53,11 @@ def read_folder(folder: str | Path) -> Corpus:
     """
     numbers: dict[str, int] = {}
     streams = []
-    for path in find_files(Path(folder), NAMINGS, "without --data the built-in text is used"):
+    paths = find_files(Path(folder), SETTINGS.files, "without --data the built-in text is used")
+    reading = Reading(paths, progress)
+    for path in paths:
         stream = array("q")
-        for _, words in _lines(path):
+        for _, words in _lines(path, reading):
             stream.extend(numbers.setdefault(word, len(numbers)) for word in words)
         streams.append(stream)
     return _corpus(Vocabulary(numbers), streams, source=str(folder))
@@ -99,7 +97,7 @@ def encode_file(path: str | Path, vocabulary: Vocabulary) -> Tensor:
     if END not in vocabulary:
         raise ValueError(f"the vocabulary of {len(vocabulary)} words has no {END} for the ends of lines")
     stream = array("q")
-    for line, words in _lines(Path(path)):
+    for line, words in _lines(Path(path), Reading()):
         try:
             stream.extend(vocabulary.encode(words))
         except ValueError as error:
@@ -122,21 +120,20 @@ def _tensor(stream: array[int]) -> Tensor:
     return torch.frombuffer(stream, dtype=torch.int64)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _lines(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
     """Yield number and words of each line, blank ones too, with ``<eos>`` last."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if not path.is_file():
         raise ValueError(f"{path} is not a file")
     empty = True
-    with path.open("rb") as file:
-        for number, line in text_lines(file, path):
-            words = line.split()
-            if len(line) > LONGEST_WORD // 4:  # bytes, of which a character has up to four
-                _check_words(words, f"{path}, line {number}")
-            empty = empty and not words
-            words.append(END)
-            yield number, words
+    for number, line in reading.lines(path):
+        words = line.split()
+        if len(line) > LONGEST_WORD // 4:  # bytes, of which a character has up to four
+            _check_words(words, f"{path}, line {number}")
+        empty = empty and not words
+        words.append(END)
+        yield number, words
     if empty:
         raise ValueError(f"{path} is empty: it has no words")
 

@@ -181,7 +181,10 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
     learner_type = LMLearner
 
     def read(self, config: LMConfig, source: str | None, progress: Progress) -> Corpus:
-        corpus = read_builtin(config.min_count) if source is None else read_folder(Path(source).resolve())
+        if source is None:
+            corpus = read_builtin(config.min_count)
+        else:
+            corpus = read_folder(Path(source).resolve(), progress)
         digest = hashlib.sha256("\n".join(corpus.vocabulary.words).encode())
         for stream in (corpus.train, corpus.valid, corpus.test):
             digest.update(stream.numpy().tobytes())

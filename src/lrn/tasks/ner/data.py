@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,19 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lrn.files import text_lines
 from lrn.tasks.ner import generator
+from lrn.tasks.ner.config import SETTINGS
 from lrn.tasks.ner.schemes import check, entities, mark
 from lrn.text.batches import Batch, Packing, Tokens, padded
 from lrn.text.codes import Vocabularies
 from lrn.text.folders import find_files
+from lrn.text.lines import Progress, Reading, ignore
 from lrn.text.vocabulary import UNKNOWN, Vocabulary
+from lrn.training.config import PARTS
 
-PARTS = ("train", "valid", "test")
-NAMINGS = (
-    ("eng.train", "eng.testa", "eng.testb"),  # as CoNLL-2003 was distributed
-    ("train.txt", "valid.txt", "test.txt"),
-)
 PAD = "<pad>"
 
 
@@ -46,7 +43,7 @@ class Dataset:
     about: dict[str, Any]
 
 
-def read_conll(path: Path) -> list[Sentence]:
+def read_conll(path: Path, reading: Reading | None = None) -> list[Sentence]:
     """Read a file of columns, the word first and its tag last, with a blank line after each sentence.
 
     Two or four columns; tags in IOB1, IOB2 or IOBES, brought to IOB2; lines of ``-DOCSTART-`` are dropped.
@@ -55,7 +52,7 @@ def read_conll(path: Path) -> list[Sentence]:
     columns = 0
     words: list[str] = []
     tags: list[str] = []
-    for number, line in _lines(path):
+    for number, line in (reading or Reading()).lines(path):
         parts = line.split()
         if not parts or parts[0] == "-DOCSTART-":
             if words:
@@ -82,15 +79,11 @@ def _sentence(words: list[str], tags: list[str]) -> Sentence:
     return Sentence(tuple(words), tuple(mark(len(tags), entities(tags), "iob2")))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    with path.open("rb") as file:
-        yield from text_lines(file, path)
-
-
-def read_folder(folder: Path) -> Dataset:
-    """Read the three files of a data set, named in one of the known ways."""
-    paths = find_files(folder, NAMINGS, "without --data sentences of our own making are used")
-    return _dataset([read_conll(path) for path in paths], source=str(folder))
+def read_folder(folder: Path, progress: Progress = ignore) -> Dataset:
+    """Read the three files of a data set, named in one of the known ways; ``progress`` is told the share."""
+    paths = find_files(folder, SETTINGS.files, "without --data sentences of our own making are used")
+    reading = Reading(paths, progress)
+    return _dataset([read_conll(path, reading) for path in paths], source=str(folder))
 
 
 def read_builtin(sentences: int, seed: int = 1) -> Dataset:

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from lrn.checks import choice
+from lrn.training.config import PARTS
+
 FIRST = """
 Anna Bruno Carla David Elena Felix Greta Hugo Irina Jonas Klara Leon Marta Nils Olga Pavel Rosa Simon Tanja
 Viktor Wanda Xaver Yara Zoe Amir Bela Chiara Dario Emil Fatima Gustav Hanna Igor Julia Karim Lotte Milan Nora
@@ -96,9 +99,7 @@ def sentences(count: int, *, part: str = "train", seed: int = 1) -> Iterator[tup
     >>> len(words) == len(tags)
     True
     """
-    if part not in ("train", "valid", "test"):
-        raise ValueError(f"part must be train, valid or test, got {part!r}")
-    draw = np.random.default_rng([seed, ("train", "valid", "test").index(part)])
+    draw = np.random.default_rng([seed, PARTS.index(choice("part", part, PARTS))])
     held_out = part != "train"
     templates = HELD_OUT_TEMPLATES if held_out else TRAIN_TEMPLATES
     names = _Names(draw, held_out)

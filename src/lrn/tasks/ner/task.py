@@ -20,12 +20,12 @@ from lrn.tasks.ner.model import Tagger
 from lrn.tasks.ner.score import Counts, score
 from lrn.text.batches import by_length
 from lrn.text.vectors import coverage, read_vectors
+from lrn.training.config import PARTS
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
 from lrn.training.schedule import optimizer
 from lrn.training.show import bar
 
-PARTS = ("train", "valid", "test")
 SENTENCES = 64  # to a batch when scoring
 
 
@@ -86,7 +86,7 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
     def read(self, config: NERConfig, source: str | None, progress: Progress) -> Dataset:
         if source is None:
             return read_builtin(config.sentences, config.seed)
-        return read_folder(Path(source).resolve())
+        return read_folder(Path(source).resolve(), progress)
 
     def first_kept(self, config: NERConfig, data: Dataset) -> Kept:
         if config.vectors is None:
