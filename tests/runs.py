@@ -41,7 +41,7 @@ TINY = flags(
 NO_DROPOUT = flags(drop_input=0, drop_hidden=0, drop_output=0)
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["runs", "lrn.cli", "lrn.tasks.lm.task", "lrn.commands", "lightning.fabric"])
+PROCESSES.set_forkserver_preload(["lrn.cli", "lrn.tasks.lm.task", "lrn.commands", "lightning.fabric"])
 
 
 def write_text(folder: Path, *, words: int = 30, seed: int = 0) -> Path:
@@ -117,6 +117,13 @@ def lrn(
         process.join()
         raise AssertionError(f"lrn {words} hangs:\n{files[1].read_text()}")
     return Done(process.exitcode, *(file.read_text() for file in files))
+
+
+def refusal(said: str) -> str:
+    """The line that says why a command has failed. A training may have said before that it begins to read."""
+    *before, last = said.splitlines()
+    assert not before or (len(before) == 1 and before[0].endswith(" …")), said
+    return last
 
 
 def trained(*words: object, **options: Any) -> Done:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -164,6 +165,14 @@ USER_ERRORS = [
     ["compare", "lm", "--units", ","],
     ["compare", "lm", "--out", __file__ + "/folder"],
     ["train", "lm", "--epochs", "1e2"],
+    ["train", "lm", "--lr"],
+    ["train", "lm", "--data", ""],
+    ["train", "ner", "--out="],
+    ["train", "ner", "--vectors", ""],
+    ["train", "--resume", ""],
+    ["compare", "doc", "--out", ""],
+    ["bench", "--out", ""],
+    ["gradients", "--out", ""],
     ["train", "lm", "--threads", "1000"],
     ["train", "lm", "--threads", "1000000"],
     ["train", "lm", "--hidden", "1000000000"],
@@ -187,6 +196,8 @@ USER_ERRORS = [
     ["gradients", "--units", "lrn,lsmt"],
     ["gradients", "--out", str(ROOT / "docs" / "gradients.png")],
     ["bench", "--out", __file__ + "/folder"],
+    ["gradients", "--out", "no/such/folder/picture.png"],
+    ["gradients", "--out", __file__ + "/picture.png"],
     ["bench", "--seconds", "-1"],
     ["--verison"],
     ["train lm"],
@@ -277,7 +288,9 @@ def test_traceback_only_with_debug():
 
 def test_a_task_is_needed(capsys):
     assert cli.main(["train"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = capsys.readouterr().out
+    assert said.startswith("usage: lrn train TASK [--flags]\n       lrn train --resume RUN [--flags]\n\n")
+    said = " ".join(said.split())
     assert f"name a task ({', '.join(names.TASKS)}): `lrn train TASK --help` explains" in said
     assert cli.main(["train", "--threads", "1"]) == 2
     expected = f"lrn: name a task, {', '.join(names.TASKS)}, or a run to go on with: --resume RUN\n"
@@ -590,8 +603,42 @@ def test_a_reader_that_has_seen_enough():
     assert (done.returncode, done.stdout, done.stderr) == (0, "stage: train\n", "")
 
 
+PRINTS = {
+    "help": "words = ['--help']",
+    "help of a command": "words = ['train', 'lm', '--help']",
+    "settings": "words = ['train', 'lm', '--print_config']",
+    "without flushing": "cli.COMMANDS['params'] = lambda words: print('much') or 0",
+    "line by line": "cli.COMMANDS['params'] = lambda words: print('much', flush=True) or 0",
+    "rich": "import rich; cli.COMMANDS['params'] = lambda words: rich.print('much') or 0",
+}
+
+
+@pytest.mark.parametrize("how", PRINTS)
+def test_nobody_reads_at_all(how):
+    """A pipe whose other end is closed: a quiet end, with the code of programs that SIGPIPE ends."""
+    code = f"import sys; from lrn import cli; words = ['params']\n{PRINTS[how]}\nsys.exit(cli.main(words))"
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as pipe:
+        done = subprocess.run([sys.executable, "-c", code], stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_first_line_for_who_waits(terminal, settings, monkeypatch, capsys):
+    """Of a training also in a log; commands that are over soon leave a log alone."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     settings("--out", "there")
-    assert capsys.readouterr().err == ("there: reading the data …\n" if terminal else "")
+    assert capsys.readouterr().err == "there: reading the data …\n"
+    cli._say("there: reading the model …")
+    assert capsys.readouterr().err == ("there: reading the model …\n" if terminal else "")
+
+
+def test_the_first_line_comes_before_anything_slow(tmp_path):
+    code = (
+        "import sys; from lrn import cli, commands;"
+        "commands.train = lambda *given: print('torch' in sys.modules) or 0;"
+        "sys.exit(cli.main(['train', 'ner']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("False\n", "runs/ner-lrn-quick-1: reading the data …\n")

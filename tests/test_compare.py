@@ -1,6 +1,8 @@
 """`lrn compare`: trains what is not trained yet, and reports the runs' own figures."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from report.cases import results
@@ -112,6 +114,24 @@ def test_a_folder_that_is_something_else(folder, tmp_path, capsys):
     assert run(folder, tmp_path, "--overwrite") == 2
     assert "not a comparison" in capsys.readouterr().err
     assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_device_that_is_not_there(tmp_path, capsys):
+    """It is said before anything is made or started."""
+    assert cli.main(["compare", "lm", "--accelerator", "cuda", "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == "lrn: --accelerator cuda: there is none here; this machine has cpu"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_training_that_fails(folder, tmp_path, monkeypatch, capsys):
+    """What it says is passed on, and who says it is named once."""
+    command = [sys.executable, "-c", "import sys; sys.exit(print('lrn: no luck', file=sys.stderr) or 2)"]
+    failing = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    monkeypatch.setattr(compare, "_start", lambda *args: failing)
+    assert run(folder, tmp_path / "out") == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == "lrn: training lstm (seed 1) failed: no luck"
 
 
 def test_help(capsys):

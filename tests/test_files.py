@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from runs import leftovers
 
-from lrn.files import check_folder, read_json, write_json, write_text, write_whole
+from lrn.files import check_folder, check_place, read_json, write_json, write_text, write_whole
 
 
 def test_round_trip(tmp_path):
@@ -84,3 +84,21 @@ def test_a_folder_that_could_be_made(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=f"^cannot make the folder {path} .*; choose another: --out$"):
             check_folder(path)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_that_could_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    for path in (Path("new"), tmp_path / "new", Path("file")):
+        check_place(path)
+    for path, reason in ((Path("none/new"), "No such file"), (Path("file/new"), "Not a directory")):
+        with pytest.raises(ValueError, match=f"^cannot write {path}: {reason}.*; choose another place$"):
+            check_place(path)
+
+
+def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # the superuser may write anywhere
+    with pytest.raises(ValueError, match=r"^cannot write .*: Permission denied; choose another place$"):
+        check_place(tmp_path / "new")
+    with pytest.raises(ValueError, match=r"^cannot make the folder .* \(Permission denied\); choose"):
+        check_folder(tmp_path / "some" / "new")

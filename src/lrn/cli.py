@@ -56,26 +56,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     try:
-        if not words or words[0] in ("-h", "--help"):
-            print(OVERVIEW, flush=True)
-            return 0
-        if words[0] == "--version":
-            print(f"lrn {lrn.__version__}", flush=True)
-            return 0
-        return COMMANDS[checks.choice("command", words[0], tuple(COMMANDS))](words[1:])
-    except SystemExit as left:
-        if left.code:
-            raise
-        return 0  # help and printed settings
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it ends
-        return 0
+        code = _run(words)
+        sys.stdout.flush()  # here, where it may fail
+        return code
+    except BrokenPipeError:
+        return _end_unread()
     except (Exception, KeyboardInterrupt) as error:
         said = None if debug else _in_a_line(error)
         if said is None:
             raise
         print(f"lrn: {said}", file=sys.stderr)
         return 130 if isinstance(error, KeyboardInterrupt) else 2
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help"):
+        print(OVERVIEW)
+        return 0
+    if words[0] == "--version":
+        print(f"lrn {lrn.__version__}")
+        return 0
+    try:
+        return COMMANDS[checks.choice("command", words[0], tuple(COMMANDS))](words[1:])
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):  # rich ends the program where nobody reads on
+            raise left.__context__ from None
+        if left.code:
+            raise
+        return 0  # help and printed settings
+
+
+def _end_unread() -> int:
+    """End without a word when whoever read our output has seen enough of it."""
+    for file in (sys.stdout, sys.stderr):
+        try:
+            file.flush()
+        except BrokenPipeError:  # Python would complain once more when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+    return 141  # what shells say of a program that ends by SIGPIPE
 
 
 def _in_a_line(error: BaseException) -> str | None:
@@ -103,12 +121,12 @@ def _lacks_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 
-def _say(text: str) -> None:
-    """A first line for someone who waits at a terminal while torch is imported."""
+def _say(text: str, always: bool = False) -> None:
+    """A first line for someone who waits while torch is imported: at a terminal, or for what takes long."""
     from lrn.training.run import first_process
 
-    if sys.stderr.isatty() and first_process():
-        print(text, file=sys.stderr)
+    if (always or sys.stderr.isatty()) and first_process():
+        print(text, file=sys.stderr, flush=True)
 
 
 # Training ---------------------------------------------------------------------------------------
@@ -131,7 +149,8 @@ def train(words: list[str]) -> int:
     _check_training(task, config)
     if first_process():
         Run.check_free(name, config)
-    _say(f"{Run.folder_for(name, config)}: reading the data …")
+    commands.check_packages()
+    _say(f"{Run.folder_for(name, config)}: reading the data …", always=True)
     return commands.train(name, config)
 
 
@@ -146,7 +165,8 @@ def _resume(words: list[str]) -> int:
 
     kept = {setting.name: KEPT for name in names.TASKS for setting in settings_of(tasks.settings(name).train)}
     text = about(Resume).replace("TASKS", ", ".join(names.TASKS))
-    changes = Flags("train --resume RUN", text, settings_of(Resume), elsewhere=kept).typed(words)
+    forms = ("train TASK", "train --resume RUN")
+    changes = Flags("train", text, settings_of(Resume), elsewhere=kept, forms=forms).typed(words)
     if "resume" not in changes:
         raise ValueError(f"name a task, {', '.join(names.TASKS)}, or a run to go on with: --resume RUN")
     run = Run.open(changes.pop("resume"))
@@ -161,7 +181,8 @@ def _resume(words: list[str]) -> int:
     _check_data(task, run, changes.get("data"))
     if first_process():
         run.check_unlocked()
-    _say(f"{run.folder}: reading the data …")
+    commands.check_packages()
+    _say(f"{run.folder}: reading its state and its data …", always=True)
     return commands.resume(run, changes)
 
 
@@ -171,11 +192,8 @@ def compare(words: list[str]) -> int:
         print("usage: lrn compare TASK [--units lstm,gru,…] [--seeds 1,2,3] [--out DIR] [--flags]\n")
         print(f"tasks: {', '.join(names.TASKS)}\n`lrn compare TASK --help` explains all settings.")
         return 0 if words[:1] in ([], ["-h"], ["--help"]) else 2
-    from pathlib import Path
-
     from lrn import commands, tasks
     from lrn.compare import seeds_of, units_of
-    from lrn.files import check_folder
     from lrn.flags import Flags, about, settings_of
     from lrn.options import Compare
 
@@ -190,8 +208,6 @@ def compare(words: list[str]) -> int:
     flags = Flags(f"compare {name}", about(Compare), settings, presets=task.presets)
     config, units, seeds = flags.read(words[1:], make)
     _check_training(task, config)
-    if config.out:
-        check_folder(Path(config.out))
     return commands.compare(name, config, units, seeds)
 
 

@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from lrn import tasks
+from lrn.files import check_folder, check_place, write_whole
 from lrn.training.config import TrainConfig
 from lrn.training.run import Run
-
-FOR_TRAINING = ("numpy", "lightning", "rich")
 
 
 def train(name: str, config: TrainConfig) -> int:
     """A new run."""
-    _need(*FOR_TRAINING)
     from lrn.training import device
     from lrn.training.loop import Loop
 
@@ -42,7 +40,6 @@ def resume(run: Run, changes: dict[str, Any]) -> int:
 
     ``changes`` are what differs from its settings: where the data is, what computes, more epochs.
     """
-    _need(*FOR_TRAINING)
     from lrn.training import device
     from lrn.training.checkpoint import TrainingState
     from lrn.training.loop import Loop
@@ -77,9 +74,9 @@ def resume(run: Run, changes: dict[str, Any]) -> int:
     return _fit(task, loop, run)
 
 
-def _need(*packages: str) -> None:
-    """Raise a ModuleNotFoundError now, and not after some work, if a package is not installed."""
-    for name in packages:
+def check_packages() -> None:
+    """Raise a ModuleNotFoundError now, and not after some work, if a package for training is missing."""
+    for name in ("numpy", "lightning", "rich"):
         if importlib.util.find_spec(name) is None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
@@ -119,8 +116,13 @@ def compare(name: str, config: TrainConfig, units: list[str], seeds: list[int]) 
     from lrn import compare
 
     out = Path(config.out or f"comparisons/{name}-{config.preset}")
+    check_folder(out)
     compare.check_free(out, name, config, units, seeds)
-    _need(*FOR_TRAINING)
+    check_packages()
+    _say(f"{out}: training {', '.join(units)}, one after the other …")
+    from lrn.training import device
+
+    device.check(config)
     return compare.compare(name, config, units, seeds, out)
 
 
@@ -147,7 +149,9 @@ def predict(run: Run, options: Any) -> int:
 
 
 def check_free(paths: list[Path], overwrite: bool) -> None:
-    """An error if one of the files to write is there and may not go."""
+    """An error if one of the files to write cannot be, or is there and may not go."""
+    for path in paths:
+        check_place(path)
     there = [str(path) for path in paths if path.exists()]
     if there and not overwrite:
         are = "are" if len(there) > 1 else "is"
@@ -210,10 +214,10 @@ def export(folder: str, file: str) -> int:
     run, path = Run.open(folder), Path(file)
     if os.path.lexists(path):
         raise ValueError(f"{path} exists; choose another name")
+    check_place(path)
     run.file("best.ckpt")
     from safetensors.torch import save
 
-    from lrn.files import write_whole
     from lrn.training.checkpoint import BestState
 
     weights = BestState.load(run.file("best.ckpt"), run.task).model

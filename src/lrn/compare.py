@@ -170,7 +170,8 @@ def _train_all(
                 if code == 130:
                     return False
                 if code:
-                    raise ValueError(f"training {run[0]} (seed {run[1]}) failed: {said[run]}")
+                    reason = said[run].removeprefix("lrn: ")
+                    raise ValueError(f"training {run[0]} (seed {run[1]}) failed: {reason}")
             score = _metrics(folder, metric).score
             said[run] = f"done: {score:.2f}" if score is not None else "done"
             live.update(_table(said, done + 1, start))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -39,11 +40,30 @@ def write_json(path: Path, data: Any) -> None:
     write_text(path, json.dumps(data, indent=1) + "\n")
 
 
+def check_place(path: Path) -> None:
+    """An error if a file cannot be written to ``path``, before anything slow is done for it."""
+    folder = path.absolute().parent
+    reason = hindrance(folder) if folder.exists() else os.strerror(errno.ENOENT)
+    if reason:
+        raise ValueError(f"cannot write {path}: {reason}; choose another place")
+
+
 def check_folder(path: Path) -> None:
-    """An error if a file is where :func:`make_folder` would have to make a folder. Nothing is made."""
-    there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-    if not there.is_dir():
-        raise ValueError(f"cannot make the folder {path} (Not a directory); choose another: --out")
+    """An error if :func:`make_folder` cannot make a folder, or nothing can be put into it. None is made."""
+    reason = hindrance(path)
+    if reason:
+        raise _cannot_make(path, reason)
+
+
+def hindrance(path: Path) -> str:
+    """Why nothing can be made in a folder, or in the nearest one above it that is there; "" if it can."""
+    try:
+        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not there.is_dir():
+            return os.strerror(errno.ENOTDIR)
+        return "" if os.access(there, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
+    except OSError as error:  # a name that is too long, for example
+        return error.strerror or str(error)
 
 
 def make_folder(path: Path) -> None:
@@ -51,8 +71,11 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ValueError(f"cannot make the folder {path} ({reason}); choose another: --out") from None
+        raise _cannot_make(path, error.strerror or str(error)) from None
+
+
+def _cannot_make(path: Path, reason: str) -> ValueError:
+    return ValueError(f"cannot make the folder {path} ({reason}); choose another: --out")
 
 
 def read_json(path: Path) -> Any:

@@ -33,6 +33,12 @@ def _finite(text: str) -> float:
     return number
 
 
+def _filled(text: str) -> str:
+    if not text:
+        raise ValueError(text)
+    return text
+
+
 @dataclass(frozen=True)
 class Kind:
     """A type of settings: what it is called in help and errors, and how a text is read as one."""
@@ -49,6 +55,7 @@ class Kind:
 
 
 TEXT = Kind("text", "a text", str)
+YAML = Kind("file", "a YAML file", _filled)
 KINDS: dict[Any, Kind] = {
     str: TEXT,
     str | None: TEXT,
@@ -64,14 +71,17 @@ KINDS: dict[Any, Kind] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One field of a dataclass as a flag. Its type is one of ``KINDS``."""
+    """One field of a dataclass as a flag.
+
+    Its type is one of those that ``KINDS`` has; what it names, a file for example, is a kind of its own.
+    """
 
     name: str
     type: Any
     default: Any  # MISSING if there is none
     help: str
     group: str
-    metavar: str
+    kind: Kind  # of each entry, if it is a list
 
 
 def settings_of(config: type[Any], without: Iterable[str] = ()) -> list[Setting]:
@@ -83,11 +93,17 @@ def settings_of(config: type[Any], without: Iterable[str] = ()) -> list[Setting]
         group = "settings" if owner is config else _title(owner)
         texts = _arguments(owner)
         for name in [name for name in inspect.get_annotations(owner) if name in left]:
-            field, kind = left.pop(name), types[name]
+            field = left.pop(name)
             default = field.default if field.default_factory is MISSING else field.default_factory()
-            metavar = field.metadata.get("names", KINDS[kind].metavar).upper()
-            found.append(Setting(name, kind, default, texts.get(name, ""), group, metavar))
+            named = field.metadata.get("names")
+            kind = _named(named) if named else KINDS[types[name]]
+            found.append(Setting(name, types[name], default, texts.get(name, ""), group, kind))
     return found
+
+
+def _named(what: str) -> Kind:
+    """The kind of texts that name a file, a folder, …, which none does that is empty."""
+    return Kind(what, f"a {what}" if what.islower() else what, _filled)
 
 
 def about(config: type[Any]) -> str:
@@ -115,13 +131,6 @@ def _arguments(config: type[Any]) -> dict[str, str]:
 # A command's flags ------------------------------------------------------------------------------
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and not the end of the program."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ValueError(f"{' '.join(message.split())} ({self.prog} --help explains)")
-
-
 @dataclass(frozen=True)
 class Flags:
     """The flags of one command.
@@ -133,6 +142,7 @@ class Flags:
         words: the settings that are typed without a flag, in this order.
         presets: named sets of values; with them come ``--config`` and ``--print_config``.
         elsewhere: flags that are not this command's, and what to say of each.
+        forms: the ways to call it, for the help, where there is another than by its words and flags.
     """
 
     command: str
@@ -141,6 +151,7 @@ class Flags:
     words: tuple[str, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] | None = None
     elsewhere: Mapping[str, str] | None = None
+    forms: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, command: str, config: type[Any], **more: Any) -> Flags:
@@ -165,7 +176,10 @@ class Flags:
 
     def typed(self, words: Sequence[str]) -> dict[str, Any]:
         """The values that the words give, and no others."""
-        found, rest = self._parser().parse_known_args(_tied(words))
+        try:
+            found, rest = self._parser().parse_known_args(_tied(words))
+        except argparse.ArgumentError as error:
+            self._refuse_value(error)
         values = vars(found)
         if values.pop("help", False):
             self.print_help(values.get("preset"), values.get("config", []))
@@ -179,7 +193,7 @@ class Flags:
 
     def print_help(self, preset: str | None = None, files: Sequence[str] = ()) -> None:
         """Explain every flag, with its value where nothing else is typed."""
-        self._parser(self._defaults(preset, files)).print_help()
+        print(self._parser(self._defaults(preset, files)).format_help(), end="")
 
     def _defaults(self, preset: str | None, files: Sequence[str]) -> dict[str, Any]:
         """What holds where nothing is typed."""
@@ -203,16 +217,30 @@ class Flags:
         said = (self.elsewhere or {}).get(_name(flag))
         self._refuse(f"unknown flag {flag!r}{f'; {said}' if said else nearest(_name(flag), known, '--')}")
 
-    def _parser(self, defaults: Mapping[str, Any] | None = None) -> _Parser:
+    def _refuse_value(self, error: argparse.ArgumentError) -> NoReturn:
+        flag = str(error.argument_name).partition("/")[0]
+        if isinstance(error.__context__, argparse.ArgumentTypeError):  # it is ours
+            self._refuse(f"{flag}: {error.message}")
+        expected = {setting.name: setting.kind.expected for setting in self.settings}
+        expected["config"] = YAML.expected
+        name = _name(flag)
+        self._refuse(
+            f"{flag}: expected {expected[name]}, got nothing"
+            if name in expected
+            else f"{flag} takes no value"
+        )
+
+    def _parser(self, defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParser:
         """What reads the words; with ``defaults``, what prints the help."""
-        usage = " ".join(["lrn", self.command, *(word.upper() for word in self.words), "[--flags]"])
+        forms = self.forms or (" ".join([self.command, *(word.upper() for word in self.words)]),)
+        usage = "\n       ".join(f"lrn {form} [--flags]" for form in forms)
         presets = f" Presets: {', '.join(self.presets)}." if self.presets else ""
-        parser = _Parser(
-            prog=f"lrn {self.command}",
+        parser = argparse.ArgumentParser(
             usage=usage,
             description=self.about + presets,
             add_help=False,
             allow_abbrev=False,
+            exit_on_error=False,
             argument_default=argparse.SUPPRESS,
             formatter_class=partial(argparse.HelpFormatter, max_help_position=28),
         )
@@ -228,7 +256,7 @@ class Flags:
         others.add_argument("-h", "--help", action="store_true", help="explain this")
         if self.presets is not None:
             file = "a YAML file with settings; flags are stronger than it, it is stronger than the preset"
-            others.add_argument("--config", metavar="FILE", action="append", help=file)
+            others.add_argument("--config", metavar="FILE", action="append", type=YAML, help=file)
             print_config: dict[str, Any] = {"action": "store_true", "dest": "print_config"}
             others.add_argument("--print_config", help="print all settings as YAML, and end", **print_config)
             others.add_argument("--print-config", help=argparse.SUPPRESS, **print_config)
@@ -254,7 +282,7 @@ def _tied(words: Sequence[str]) -> list[str]:
 def _add(group: Any, setting: Setting, default: Any) -> None:
     """A flag, and other ways to write it, which the help does not repeat."""
     name, other = setting.name, setting.name.replace("_", "-")
-    more: dict[str, Any] = {"dest": name, "type": KINDS[setting.type], "metavar": setting.metavar}
+    more: dict[str, Any] = {"dest": name, "type": setting.kind, "metavar": setting.kind.metavar.upper()}
     if setting.type == list[str]:
         more |= {"action": "extend", "nargs": "+"}
     if setting.type is bool:
@@ -288,7 +316,7 @@ def read_file(file: str, settings: Sequence[Setting]) -> dict[str, Any]:
 
     A value is read from its text as it stands there, like a flag's: 1e-3 is a number, which YAML denies.
     """
-    known = {setting.name: setting.type for setting in settings}
+    known = {setting.name: setting for setting in settings}
     values: dict[str, Any] = {}
     for key, value in _entries(file):
         name = key.value if key.id == "scalar" else f"a {key.id}"
@@ -328,20 +356,21 @@ def _entries(file: str) -> list[tuple[Any, Any]]:
     raise ValueError(f"{file} is {found}; expected a setting a line, like epochs: 3")
 
 
-def _value(node: Any, kind: Any) -> Any:
+def _value(node: Any, setting: Setting) -> Any:
     """What a node of YAML stands for, by its text."""
-    if kind == list[str] and node.id == "sequence" and all(item.id == "scalar" for item in node.value):
-        return [_text(item) for item in node.value]
+    several = setting.type == list[str]
+    if several and node.id == "sequence" and all(item.id == "scalar" for item in node.value):
+        return [setting.kind(_text(item)) for item in node.value]
     empty = node.tag == "tag:yaml.org,2002:null"
-    if kind == str | None and empty:
+    if setting.type == str | None and empty:
         return None
-    expected = "a list of texts" if kind == list[str] else KINDS[kind].expected
-    if kind == list[str] or node.id != "scalar" or empty:
+    expected = "a list of texts" if several else setting.kind.expected
+    if several or node.id != "scalar" or empty:
         found = "nothing" if empty else {"scalar": "a text", "sequence": "a list"}.get(node.id, "settings")
         raise argparse.ArgumentTypeError(f"expected {expected}, got {found}")
-    if node.style is not None and KINDS[kind] is not TEXT:  # in quotes
+    if node.style is not None and setting.type in (int, float, bool):  # in quotes
         raise argparse.ArgumentTypeError(f"expected {expected}, got the text {node.value[:60]!r}")
-    return KINDS[kind](_text(node))
+    return setting.kind(_text(node))
 
 
 def _text(node: Any) -> str:

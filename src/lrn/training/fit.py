@@ -85,7 +85,8 @@ class _Fit:
         figures = self.loop.validate(with_best=self._save_best)
         self.logbook.add_figures(done, figures)
         shown = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
-        self.screen.print(f"epoch {number:3}: {shown}  ({done.epoch_seconds[-1]:.1f} s of training)")
+        cut = "" if step.last else f", cut short after {step.index + 1:,} of {step.steps:,} steps"
+        self.screen.print(f"epoch {number:3}: {shown}  ({done.epoch_seconds[-1]:.1f} s of training{cut})")
         if not step.last:
             return After.STOP
         after = self.learner.end_epoch(figures)
@@ -113,9 +114,10 @@ def save_best(run: Run, learner: Learner[Any, Any, Any], figures: dict[str, floa
 def figures_of(learner: Learner[Any, Any, Any]) -> dict[str, Any]:
     """What a finished training goes into metrics.json with."""
     done = learner.progress
+    part = done.index / len(learner.steps(done.epoch)) if done.index else 0  # of an epoch that was cut short
     return {
         "parameters": sum(p.numel() for p in learner.model.parameters()),
-        "epochs": done.epoch,
+        "epochs": round(done.epoch + part, 4) if part else done.epoch,
         "steps": done.step,
         "seconds_of_training": round(done.seconds, 2),
         "seconds_per_epoch": [round(s, 2) for s in done.epoch_seconds],

@@ -7,7 +7,6 @@ about.json        command, versions, data       best.ckpt, last.ckpt
 
 from __future__ import annotations
 
-import errno
 import os
 import platform
 import shutil
@@ -19,7 +18,7 @@ from typing import Any
 
 import lrn
 from lrn.checks import nearest
-from lrn.files import read_json, write_json
+from lrn.files import hindrance, read_json, write_json
 from lrn.training.config import TrainConfig
 from lrn.training.lock import NAME as LOCK
 from lrn.training.lock import Lock
@@ -60,10 +59,10 @@ class Run:
     def check_free(cls, task: str, config: TrainConfig) -> None:
         """Raise a ValueError if the folder that a new run would have is taken and may not go."""
         folder = cls.folder_for(task, config)
+        reason = hindrance(folder.absolute().parent)  # where it is filled under another name
+        if reason:
+            raise _cannot_make(folder, reason)
         try:
-            above = next(path for path in folder.absolute().parents if path.exists())
-            if not above.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
             if folder.exists() and not folder.is_dir():
                 raise ValueError(f"{folder} is a file; --out must name a folder")
             if not folder.exists() or not _content(folder):

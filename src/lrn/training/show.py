@@ -107,7 +107,7 @@ class Screen:
         """Print a line that stays."""
         if self._live:
             self._show("")  # what it said is over
-        self.console.print(text, markup=False, highlight=False)
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
         sys.stderr.flush()
 
 
