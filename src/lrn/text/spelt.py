@@ -32,7 +32,7 @@ class SpeltWords(Vocabularies):
 
     @staticmethod
     def vocabularies(
-        types: Sequence[str], counts: Sequence[int], words: Iterable[str]
+        types: Iterable[str], counts: Sequence[int], words: Iterable[str]
     ) -> tuple[Vocabulary, Vocabulary]:
         """Number the ``words`` given, and every character that the types have more than three times."""
         characters = frequent_characters(types, counts, above=RARE, longest=LONGEST_WORD)

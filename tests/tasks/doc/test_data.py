@@ -10,9 +10,6 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from lrn.tasks.doc import data, generator
 from lrn.tasks.doc.config import DocConfig
 from lrn.tasks.doc.data import (
-    LONGEST_WORD,
-    SPECIALS,
-    UNKNOWN,
     Codes,
     cut_lengths,
     encode,
@@ -24,6 +21,8 @@ from lrn.tasks.doc.data import (
     split,
 )
 from lrn.tasks.doc.documents import Builder
+from lrn.text.spelt import LONGEST_WORD, UNKNOWN
+from lrn.text.vocabulary import SPECIALS
 
 LONG = "Donaudampfschifffahrtsgesellschaft"
 assert len(LONG) > LONGEST_WORD

@@ -12,8 +12,6 @@ from units.test_parameters import COUNTS
 from lrn.nn import smoothed_loss
 from lrn.tasks.doc.config import PRESETS, DocConfig
 from lrn.tasks.doc.data import (
-    LONGEST_WORD,
-    SPECIALS,
     Codes,
     encode,
     encode_texts,
@@ -22,6 +20,8 @@ from lrn.tasks.doc.data import (
 )
 from lrn.tasks.doc.documents import Builder
 from lrn.tasks.doc.model import Classifier, count
+from lrn.text.spelt import LONGEST_WORD
+from lrn.text.vocabulary import SPECIALS
 from lrn.units import UNITS
 
 SMALL = {"word_width": 7, "char_width": 5, "hidden": 6}

@@ -11,7 +11,6 @@ from lrn.training import config as training
 from lrn.training.config import TrainConfig
 
 BUILTIN = ("builtin:cues", "builtin:docstrings")
-SPECIALS = ("<pad>", "<unk>", "<eos>")  # words whose vectors are learnt even where all others are given
 POOLINGS = ("attention", "last")
 ACTIVATIONS = ("tanh", "identity")
 FORMS = ("png", "svg", "html", "csv", "json")  # of the memory's figure

@@ -14,19 +14,15 @@ from torch import Tensor
 
 from lrn.checks import choice
 from lrn.tasks.doc import csv_set, generator
-from lrn.tasks.doc.config import BUILTIN, SPECIALS, DocConfig
+from lrn.tasks.doc.config import BUILTIN, DocConfig
 from lrn.tasks.doc.documents import Builder, Documents, Part
 from lrn.text.batches import Batch, Packing, Tokens
 from lrn.text.builtin import docstrings, part_of
-from lrn.text.codes import Vocabularies
 from lrn.text.lines import Progress, ignore
-from lrn.text.spelling import SpellingTable, frequent_characters
+from lrn.text.spelling import SpellingTable
+from lrn.text.spelt import SpeltWords
 from lrn.text.tokens import basic_tokens
-from lrn.text.vocabulary import Vocabulary
-
-UNKNOWN = 1  # place of <unk> among the special words
-LONGEST_WORD = 25  # characters
-RARE = 3  # a character must be seen more often than that
+from lrn.text.vocabulary import SPECIALS, Vocabulary
 
 Numbers = NDArray[np.int32]
 
@@ -86,34 +82,16 @@ def split(documents: Documents, seed: int) -> tuple[NDArray[np.int64], NDArray[n
 
 
 @dataclass(frozen=True)
-class Codes(Vocabularies):
+class Codes(SpeltWords):
     """The numbers of words that have a vector, of characters and of classes. Case is kept."""
 
-    words: Vocabulary
-    characters: Vocabulary
     classes: Vocabulary
 
     @classmethod
     def of(cls, documents: Documents, words: Iterable[str]) -> Codes:
         """Number every character that the documents have more than three times, and the words given."""
         counts = documents.counts.sum(1).tolist()
-        characters = frequent_characters(documents.types, counts, above=RARE, longest=LONGEST_WORD)
-        return cls(
-            Vocabulary([*SPECIALS, *words]),
-            Vocabulary([*SPECIALS, *characters]),
-            Vocabulary(documents.classes),
-        )
-
-    def number(self, word: str) -> int:
-        """Return the number of a word's vector: its own, else its lower case's, else that of ``<unk>``."""
-        for form in (word, word.lower()):
-            if form in self.words:
-                return self.words.encode([form])[0]
-        return UNKNOWN
-
-    def table(self, types: Iterable[str]) -> SpellingTable:
-        """Make a table of the number and the spelling of every type of word."""
-        return SpellingTable(types, self.number, self.characters, LONGEST_WORD)
+        return cls(*cls.vocabularies(documents.types, counts, words), Vocabulary(documents.classes))
 
 
 def frequent_words(documents: Documents, min_count: int) -> list[str]:

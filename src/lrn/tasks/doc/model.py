@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from lrn.nn import AttentivePooling, FrozenWords, SpellingPool, WordDropout, WordInput, keep_at_first
-from lrn.tasks.doc.config import SPECIALS, DocConfig
+from lrn.tasks.doc.config import DocConfig
+from lrn.text.vocabulary import SPECIALS
 from lrn.units import CLASSES, LRN, hidden, make_unit
 from lrn.units.unit import Unit
 

@@ -12,12 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lrn.files import write_whole
 from lrn.nn import smoothed_loss
 from lrn.tasks import paper
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.doc import generator
-from lrn.tasks.doc.config import SETTINGS, SPECIALS, DocConfig, EvaluateConfig, PredictConfig
+from lrn.tasks.doc.config import SETTINGS, DocConfig, EvaluateConfig, PredictConfig
 from lrn.tasks.doc.data import (
     Codes,
     DocumentBatch,
@@ -34,13 +33,14 @@ from lrn.tasks.doc.model import Classifier
 from lrn.text.batches import in_buckets
 from lrn.text.lines import each_line
 from lrn.text.spelling import SpellingTable
+from lrn.text.spelt import VECTORS, load_given, read_given, save_given
 from lrn.text.tokens import basic_tokens
-from lrn.text.vectors import coverage, load_table, read_table
+from lrn.text.vectors import coverage
+from lrn.text.vocabulary import SPECIALS
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
 from lrn.training.show import bar
 
-VECTORS = "vectors.npy"
 DOCUMENTS = 64  # to a batch when scoring
 
 LoadedClassifier = Loaded[DocConfig, "Kept", Classifier]
@@ -64,9 +64,8 @@ class Kept:
 
     def save(self, folder: Path) -> None:
         self.codes.save(folder)
-        vectors = self.vectors
-        if vectors is not None:
-            write_whole(folder / VECTORS, lambda file: np.save(file, vectors.numpy()))
+        if self.vectors is not None:
+            save_given(folder, self.vectors)
 
 
 class DocLearner(TaskLearner[DocConfig, Documents, Kept, Classifier, DocumentBatch]):
@@ -110,7 +109,8 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
     def first_kept(self, config: DocConfig, data: Documents) -> Kept:
         if config.vectors is None:
             return Kept(Codes.of(data, frequent_words(data, config.min_count)))
-        words, vectors = _read_vectors(config.vectors, data)
+        with bar("reading word vectors") as progress:
+            words, vectors = read_given(config.vectors, data.types, progress)
         codes = Codes.of(data, words)
         kept = Kept(codes, vectors)
         kept.about["vectors"] = {
@@ -123,10 +123,7 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
 
     def load_kept(self, config: DocConfig, run: Run) -> Kept:
         codes = Codes.load(run.folder)
-        if not config.vectors:
-            return Kept(codes)
-        vectors = load_table(run.file(VECTORS), len(codes.words) - len(SPECIALS))
-        return Kept(codes, torch.from_numpy(vectors))
+        return Kept(codes, load_given(run.file(VECTORS), codes) if config.vectors else None)
 
     def build(self, config: DocConfig, kept: Kept) -> Classifier:
         codes = kept.codes
@@ -220,14 +217,6 @@ def classify(
         found[torch.from_numpy(places)] = shares.to(found)
         progress((start + len(places)) / len(order))
     return found
-
-
-def _read_vectors(path: str, documents: Documents) -> tuple[list[str], Tensor]:
-    """The words of the documents, as they are or in lower case, that the file has; and their vectors."""
-    wanted = {form for word in documents.types for form in (word, word.lower())} - set(SPECIALS)
-    with bar("reading word vectors") as progress:
-        words, vectors = read_table(path, wanted, progress)
-    return words, torch.from_numpy(vectors)
 
 
 def _coverage(documents: Documents, kept: Kept) -> dict[str, float]:

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,12 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lrn.files import text_lines
 from lrn.tasks.nli import generator
 from lrn.tasks.nli.config import DESCRIBED, FILES, LABELS
 from lrn.text.batches import Batch, Packing, Tokens
 from lrn.text.bert import PieceBatch
 from lrn.text.folders import find_files
+from lrn.text.lines import Reading
 from lrn.text.spelling import SpellingTable
 from lrn.text.spelt import SpeltWords
 from lrn.text.treebank import treebank_tokens
@@ -30,29 +29,24 @@ EMPTY = "<eos>"  # stands for a sentence without words
 NO_LABEL = "-"  # where the annotators did not agree
 
 Record = tuple[str, list[str], list[str]]  # label, words of the premise, words of the hypothesis
-Progress = Callable[[float], None]
 
 
 # Files --------------------------------------------------------------------------------------------
 
 
-def read_pairs(path: Path, progress: Progress | None = None) -> Iterator[Record]:
+def read_pairs(path: Path, reading: Reading | None = None) -> Iterator[Record]:
     """Yield the pairs of a file; the label of those on which the annotators did not agree is empty.
 
     The form goes by the file: ``.jsonl`` is SNLI's and MultiNLI's own; others have a header that names their
     columns, with tabs between them. Words are those of the parses where there are any; else sentences are cut
     as the Penn Treebank does.
     """
-    size = max(1, path.stat().st_size)
     record: Callable[[Path, int, str], Record] = _json
-    with path.open("rb") as file:
-        for number, line in text_lines(file, path):
-            if progress and number % 2000 == 0:
-                progress(file.tell() / size)
-            if number == 1 and path.suffix != ".jsonl":
-                record = _Columns(path, line).record
-            elif line.strip():
-                yield record(path, number, line)
+    for number, line in (reading or Reading()).lines(path):
+        if number == 1 and path.suffix != ".jsonl":
+            record = _Columns(path, line).record
+        elif line.strip():
+            yield record(path, number, line)
 
 
 def _json(path: Path, number: int, line: str) -> Record:
@@ -175,16 +169,13 @@ class Pairs:
     about: dict[str, Any]
 
 
-def read_folder(folder: Path, progress: Progress) -> Pairs:
+def read_folder(folder: Path, progress: Callable[[float], None]) -> Pairs:
     """Read the three files of a data set, named in one of the known ways."""
     paths = find_files(folder, FILES, "without --data pairs of our own making are used", DESCRIBED)
-    sizes = np.cumsum([0, *(path.stat().st_size for path in paths)]) / sum(p.stat().st_size for p in paths)
-
-    def read(path: Path, begin: float, end: float) -> Iterator[Record]:
-        return read_pairs(path, lambda share: progress(begin + share * (end - begin)))
-
-    parts = [read(path, *between) for path, between in zip(paths, pairwise(sizes), strict=True)]
-    return _collect(parts, source=str(folder), files=[path.name for path in paths])
+    reading = Reading(paths, progress)
+    return _collect(
+        [read_pairs(path, reading) for path in paths], source=str(folder), files=[path.name for path in paths]
+    )
 
 
 def read_builtin(pairs: int, seed: int = 1) -> Pairs:
