@@ -12,7 +12,7 @@ run: $(VENV)/installed
 	$(BIN)/lrn compare lm --preset quick
 
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/installed
 	$(BIN)/lrn bench

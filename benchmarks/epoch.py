@@ -1,10 +1,11 @@
-"""Time of a training epoch by unit, with everything the task does around it, and of tagging a sentence.
+"""Time and memory of a training by unit, with everything the task does around it, and of tagging a sentence.
 
     python benchmarks/epoch.py ner --data conll2003 --vectors glove.6B.100d.txt --units lstm,lrn --threads 2
 
 Batches from all over an epoch are learnt from by all units in turn, several times; a batch's time is the
 median of its turns, an epoch's the mean of the batches' times their number. A step is the very same that
-`lrn train` takes, batches made on the spot. Settings: the preset `paper`, or another one: `--preset quick`.
+`lrn train` takes, batches made on the spot. Memory is the most that a step holds beyond what was there before
+it, the median over a few batches. Settings: the preset `paper`, or another one: `--preset quick`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from functools import partial
 from typing import Any
 
 import torch
 
 from lrn import tasks
+from lrn.bench.tables import peak_bytes
 from lrn.compare import units_of
 from lrn.names import TASKS
 from lrn.training import device
@@ -35,8 +38,8 @@ def prepare(unit: str, words: argparse.Namespace) -> Loop:
     return Loop(learner, device.fabric(learner.config))
 
 
-def epochs(units: list[str], words: argparse.Namespace) -> dict[str, float]:
-    loops = {unit: prepare(unit, words) for unit in units}
+def epochs(loops: dict[str, Loop], words: argparse.Namespace) -> dict[str, float]:
+    units = list(loops)
     steps = loops[units[0]].learner.steps(0)
     taken: dict[str, list[float]] = {unit: [] for unit in units}
     for step in steps[1 :: max(1, len(steps) // words.batches)]:
@@ -49,6 +52,15 @@ def epochs(units: list[str], words: argparse.Namespace) -> dict[str, float]:
         for unit in units:
             taken[unit].append(statistics.median(turns[unit]))
     return {unit: statistics.fmean(values) * len(steps) for unit, values in taken.items()}
+
+
+def memory(loop: Loop) -> float:
+    """The bytes that a step holds at its peak, median over a few batches of an epoch."""
+    steps = loop.learner.steps(0)
+    taken = [
+        peak_bytes(partial(loop.take, step), torch.empty(0)) for step in steps[1 :: max(1, len(steps) // 5)]
+    ]
+    return statistics.median(taken)
 
 
 def latency(learner: Any) -> float:
@@ -79,10 +91,17 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     words = parser.parse_args()
     torch.set_num_threads(words.threads)
-    found = epochs(words.units, words)
-    reference = found[words.units[0]]
+    loops = {unit: prepare(unit, words) for unit in words.units}
+    found = epochs(loops, words)
+    held = {unit: memory(loop) for unit, loop in loops.items()}
+    first = words.units[0]
+    steps = len(loops[first].learner.steps(0))
     for unit, seconds in found.items():
-        print(f"{unit:5} {seconds:8.1f} s an epoch, {seconds / reference:.3f} of {words.units[0]}")
+        print(
+            f"{unit:5} {seconds:8.1f} s an epoch, {1e3 * seconds / steps:7.1f} ms a batch, "
+            f"{seconds / found[first]:.3f} of {first}; "
+            f"{held[unit] / 2**20:6.0f} MB a batch, {held[unit] / held[first]:.3f} of {first}"
+        )
     if words.task == "ner":
         print(f"one sentence tagged in {latency(prepare('lrn', words).learner) * 1e3:.2f} ms")
 
