@@ -10,6 +10,7 @@ import torch
 from tasks.nli.cases import learner, train_run
 from tasks.trainings import lrn, metrics
 
+from lrn.tasks.nli import task
 from lrn.tasks.nli.context import Bert
 from lrn.tasks.nli.data import read_builtin
 from lrn.text.bert_folder import width
@@ -199,3 +200,24 @@ def test_the_width_of_a_folder(kind, name, bert, tmp_path):
     (folder / "config.json").write_text(json.dumps({"model_type": kind, name: "6"}))
     with pytest.raises(ValueError, match="expected the width of the model, got '6'"):
         width(folder)
+
+
+def test_it_reads_before_anything_is_learnt_or_scored(bert, pairs, folder, run_of, monkeypatch, capsys):
+    """Not in the middle, where a bar of its own would be in the way."""
+    read = []
+    features = Bert.features
+    monkeypatch.setattr(
+        Bert, "features", lambda self, data, name: read.append(name) or features(self, data, name)
+    )
+    learner(pairs, bert=str(bert), bert_frozen=True)
+    assert read == ["train", "valid", "test"]
+    read.clear()
+    learner(pairs, bert=str(bert), bert_frozen=True, test=False)
+    assert read == ["train", "valid"]
+    read.clear()
+    run = run_of(True)
+    read.clear()
+    classify = task.classify
+    monkeypatch.setattr(task, "classify", lambda *given: read.append("scoring") or classify(*given))
+    assert lrn("evaluate", run, "--part", "valid") == 0
+    assert read[:2] == ["valid", "scoring"]

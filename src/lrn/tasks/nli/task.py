@@ -70,6 +70,11 @@ class Kept:
         batch = encode_words(premises, hypotheses, self.codes)
         return batch if self.bert is None else self.bert.add_words(batch, premises, hypotheses)
 
+    def read_ahead(self, data: Pairs, name: str) -> None:
+        """Let a BERT that stays as it is read a part of the data, which takes long, before it is needed."""
+        if self.bert is not None and self.bert.frozen:
+            self.bert.features(data, name)
+
     def save(self, folder: Path) -> None:
         self.codes.save(folder)
         if self.vectors is not None:
@@ -84,6 +89,8 @@ class NLILearner(TaskLearner[NLIConfig, Pairs, Kept, InferenceModel, PairBatch])
     def __init__(self, task: NLITask, loaded: LoadedModel, data: Pairs) -> None:
         super().__init__(task, loaded, data)
         self.lengths = cut_lengths(data.train, self.config.longest)
+        for name in PARTS if self.config.test else PARTS[:2]:
+            self.kept.read_ahead(data, name)
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         config, everything = self.config, np.arange(len(self.data.train))
@@ -173,6 +180,10 @@ class NLITask(Task[NLIConfig, Pairs, Kept, InferenceModel]):
         share = _coverage(data, kept)["train"] if kept.vectors is not None else None
         vectors = f"; vectors for {share:.1%} of the words" if share is not None else ""
         return f"{data.about['source']}: {parts}{vectors}"
+
+    def check_fits(self, kept: Kept, data: Pairs, run: Run, options: EvaluateConfig) -> None:
+        """BERT reads the pairs before they are scored: one that is too long for it is an error."""
+        kept.read_ahead(data, MULTINLI.get(options.part, options.part))
 
     def measure(self, loaded: LoadedModel, data: Pairs, options: EvaluateConfig, progress: Progress) -> Score:
         name = MULTINLI.get(options.part, options.part)
