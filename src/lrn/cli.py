@@ -259,13 +259,11 @@ def predict(words: list[str]) -> int:
 
 def memory(words: list[str]) -> int:
     """What a document classifier remembers of a text."""
-    from pathlib import Path
-
     from lrn import commands
 
     run, options = _of_run("memory", words)
     run.file("best.ckpt")
-    commands.check_free([Path(name) for name in options.out], options.overwrite)
+    commands.check_free(options.out, options.overwrite)
     _say(f"{run.folder}: reading the model …")
     return commands.memory(run, options)
 
@@ -336,26 +334,22 @@ def bench(words: list[str]) -> int:
 
     options = _read("bench", Bench, words)
     check_folder(Path(options.out))
-    from lrn import bench
+    from lrn import bench, commands
 
-    _use_threads(options.threads)
+    commands.set_threads(options.threads)
     bench.run(bench.Settings(options.shapes(), options.seconds, Path(options.out)))
     return 0
 
 
 def gradients(words: list[str]) -> int:
     """How far back in time gradients reach, by unit."""
-    from pathlib import Path
-
+    from lrn import commands, compare
     from lrn.options import Gradients
 
     options = _read("gradients", Gradients, words)
-    from lrn import commands, compare
-
-    units, out = compare.units_of(options.units), Path(options.out)
-    commands.check_free([out], options.overwrite)
-    _use_threads(options.threads)
-    return commands.gradients(units, options.steps, options.hidden, options.keep, options.seed, out)
+    units = compare.units_of(options.units)
+    commands.check_free([options.out], options.overwrite)
+    return commands.gradients(units, options)
 
 
 def params(words: list[str]) -> int:
@@ -372,9 +366,9 @@ def doctor(words: list[str]) -> int:
     from lrn.options import Doctor
 
     options = _read("doctor", Doctor, words)
-    from lrn import doctor
+    from lrn import commands, doctor
 
-    _use_threads(options.threads)
+    commands.set_threads(options.threads)
     return doctor.run(options.seconds)
 
 
@@ -383,13 +377,6 @@ def _read(command: str, config: type[Options], words: list[str], *positional: st
     from lrn.flags import Flags
 
     return Flags.of(command, config, words=positional).read(words, config)
-
-
-def _use_threads(number: int) -> None:
-    if number:
-        import torch
-
-        torch.set_num_threads(number)
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {

@@ -12,6 +12,7 @@ from typing import Any
 
 from lrn import tasks
 from lrn.files import check_folder, check_place, write_whole
+from lrn.options import Gradients
 from lrn.training.config import TrainConfig
 from lrn.training.run import Run
 
@@ -23,7 +24,7 @@ def train(name: str, config: TrainConfig) -> int:
 
     task = tasks.load(name)
     device.check(config)
-    _set_threads(config.threads)
+    set_threads(config.threads)
     learner = task.prepare(config)
     loop = Loop(learner, device.fabric(learner.config))
     state = loop.state()
@@ -56,7 +57,7 @@ def resume(run: Run, changes: dict[str, Any]) -> int:
     run.config |= changes
     config = task.config_of(run)
     device.check(config)
-    _set_threads(config.threads)
+    set_threads(config.threads)
     learner = task.resume(run, data)
     loop = Loop(learner, device.fabric(config))
     loop.restore(state)
@@ -81,11 +82,12 @@ def check_packages() -> None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def _set_threads(threads: int) -> None:
-    if threads:
+def set_threads(number: int) -> None:
+    """Use so many threads; 0 leaves it to torch."""
+    if number:
         import torch
 
-        torch.set_num_threads(threads)
+        torch.set_num_threads(number)
 
 
 def _fit(task: Any, loop: Any, run: Run) -> int:
@@ -129,7 +131,7 @@ def compare(name: str, config: TrainConfig, units: list[str], seeds: list[int]) 
 def evaluate(run: Run, options: Any) -> int:
     """Print the figures of a run's model as JSON."""
     task = tasks.load(run.task)
-    _set_threads(options.threads)
+    set_threads(options.threads)
     print(json.dumps(task.evaluate(run, options)))
     return 0
 
@@ -141,18 +143,18 @@ def predict(run: Run, options: Any) -> int:
     from lrn.training import device
 
     task = tasks.load(run.task)
-    _set_threads(options.threads)
+    set_threads(options.threads)
     loaded = task.load(run, options.accelerator)
     with torch.no_grad(), device.autocast(loaded.device, loaded.config.precision):
         task.predict(loaded, options)
     return 0
 
 
-def check_free(paths: list[Path], overwrite: bool) -> None:
+def check_free(files: list[str], overwrite: bool) -> None:
     """An error if one of the files to write cannot be, or is there and may not go."""
-    for path in paths:
-        check_place(path)
-    there = [str(path) for path in paths if path.exists()]
+    for name in files:
+        check_place(Path(name))
+    there = [name for name in files if Path(name).exists()]
     if there and not overwrite:
         are = "are" if len(there) > 1 else "is"
         raise ValueError(
@@ -165,31 +167,30 @@ def memory(run: Run, options: Any) -> int:
     from lrn.report.memory import Picture, write
     from lrn.text.lines import each_line
 
-    paths = [Path(name) for name in options.out]
-    check_free(paths, options.overwrite)
     text = options.text if options.file is None else " ".join(each_line([options.file]))
     picture = Picture.of(tasks.load(run.task).remembered(run, text), options.top)
-    for path in paths:
-        write(picture, path)
-        print(path)
+    for name in options.out:
+        write(picture, Path(name))
+        print(name)
     best = ", ".join(f"{picture.words[k]} ({k + 1})" for k in picture.ranking[: options.top])
     _say(f"{picture.title}; remembered best: {best}")
     return 0
 
 
-def gradients(units: list[str], steps: int, hidden: int, keep: float, seed: int, out: Path) -> int:
+def gradients(units: list[str], options: Gradients) -> int:
     """The figure of how far back gradients reach, at first weights, on random input; the norms as well."""
     from lrn import analysis
     from lrn.report import gradients
 
-    norms = analysis.norms_by_unit(units, steps, hidden, keep, seed)
-    gradients.draw(
-        norms, out, f"first weights{f', keep {keep:g}' if keep else ''}; H = {hidden}, seed {seed}"
-    )
-    places = [n for n in (1, 10, 30, 100, 300) if n < steps] + [steps]
+    set_threads(options.threads)
+    norms = analysis.norms_by_unit(units, options.steps, options.hidden, options.keep, options.seed)
+    keep = f", keep {options.keep:g}" if options.keep else ""
+    title = f"first weights{keep}; H = {options.hidden}, seed {options.seed}"
+    gradients.draw(norms, Path(options.out), title)
+    places = [n for n in (1, 10, 30, 100, 300) if n < options.steps] + [options.steps]
     for name, values in norms.items():
         print(f"{name:7}" + "  ".join(f"n={n}: {values[n]:.1e}" for n in places))
-    print(out)
+    print(options.out)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -116,9 +115,7 @@ def draw(result: Bench, path: Path) -> Path | None:
         loc="left",
     )
     axes.legend(ncols=5, loc="upper left", fontsize=8, frameon=False, bbox_to_anchor=(0, -0.14))
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=150)
-    write_whole(path, lambda file: file.write(drawn.getvalue()))
+    write_whole(path, lambda file: figure.savefig(file, format="png", dpi=150))
     return path
 
 

@@ -117,18 +117,13 @@ def packed(seconds: float, batch: int = 128, width: int = 300) -> Packed:
     lengths = snli_lengths(batch).sort(descending=True).values
     steps = int(lengths[0])
     torch.manual_seed(SEED)
-    unit = lrn.LRN(width, width)
+    module = PEERS["lrn"](width)
     padded = torch.randn(steps, batch, width)
     sequence = pack_padded_sequence(padded, lengths)
     leaf = sequence.data.detach().requires_grad_()
-    sequence = sequence._replace(data=leaf)
-    first = PEERS["lrn"](width)
-    rnn = first.rnn
-    assert isinstance(rnn, nn.Module)
-    rnn.load_state_dict(unit.state_dict())
     calls = {
-        "packed": _training(first, sequence, torch.randn(leaf.shape[0], width)),
-        "padded": _training(first, padded.requires_grad_(), torch.randn(steps, batch, width)),
+        "packed": _training(module, sequence._replace(data=leaf), torch.randn(leaf.shape[0], width)),
+        "padded": _training(module, padded.requires_grad_(), torch.randn(steps, batch, width)),
     }
     real, mean = int(lengths.sum()), float(lengths.float().mean())
     return Packed(

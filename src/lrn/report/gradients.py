@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -32,6 +31,4 @@ def draw(norms: Mapping[str, Sequence[float]], path: Path, title: str) -> None:
         axes.set_title(title, fontsize=10, loc="left")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, ncols=2)
-    found = io.BytesIO()
-    figure.savefig(found, format=path.suffix[1:].lower(), dpi=160)
-    write_whole(path, lambda file: file.write(found.getvalue()))
+    write_whole(path, lambda file: figure.savefig(file, format=path.suffix[1:].lower(), dpi=160))

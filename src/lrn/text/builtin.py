@@ -30,23 +30,6 @@ UNREADABLE = (OSError, SyntaxError, ValueError, RuntimeError, MemoryError, zipfi
 """What a damaged, foreign or locked file may raise (MemoryError: nested too deep). One less does no harm."""
 
 
-def python_topics() -> str:
-    """Return the language reference behind ``help()`` as one text of about 465,000 characters.
-
-    It differs a little from one Python version to the next.
-
-    >>> "assert" in python_topics()
-    True
-    """
-    topics = _topics()
-    return "\n\n".join(topics[name] for name in sorted(topics))
-
-
-def _topics() -> dict[str, str]:
-    topics: dict[str, str] = importlib.import_module("pydoc_data.topics").topics
-    return topics
-
-
 @dataclass(frozen=True)
 class Prose:
     """English text in three parts, one sentence a line, each line a list of tokens."""
@@ -124,6 +107,12 @@ def _documents() -> Iterator[tuple[str, str]]:
         yield f"topic {name}", topics[name]
     for name, docstring in docstrings():
         yield f"module {name}", docstring
+
+
+def _topics() -> dict[str, str]:
+    """Return the language reference behind ``help()``, which differs a little from Python to Python."""
+    topics: dict[str, str] = importlib.import_module("pydoc_data.topics").topics
+    return topics
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

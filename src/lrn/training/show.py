@@ -92,21 +92,17 @@ class Screen:
 
     def say(self, text: str) -> None:
         """Show a text on the living line."""
-        if self._live:
-            self._show(text)
-        else:
-            self.print(text)
-
-    def _show(self, text: str) -> None:
         from rich.text import Text
 
-        assert self._live
-        self._live.update(Text(text))
+        if self._live:
+            self._live.update(Text(text))
+        else:
+            self.print(text)
 
     def print(self, text: str) -> None:
         """Print a line that stays."""
         if self._live:
-            self._show("")  # what it said is over
+            self.say("")  # what it said is over
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
         sys.stderr.flush()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,8 +12,7 @@ from torch import Tensor
 
 from lrn.tasks.lm.data import batchify, fixed_segments
 from lrn.tasks.lm.model import LanguageModel, State, detach
-
-Progress = Callable[[float], None]  # told the share that is done
+from lrn.text.lines import Progress, ignore
 
 
 @contextmanager
@@ -33,7 +32,7 @@ def device_of(model: LanguageModel) -> torch.device:
 
 
 def mean_loss(
-    model: LanguageModel, stream: Tensor, columns: int, *, length: int = 70, progress: Progress | None = None
+    model: LanguageModel, stream: Tensor, columns: int, *, length: int = 70, progress: Progress = ignore
 ) -> float:
     """Mean negative log-probability over the ``stream``, read in ``columns`` side by side, state carried.
 
@@ -49,8 +48,7 @@ def mean_loss(
             features, state = model(text[here], state)
             total += float(model.losses(features, target).sum(dtype=torch.float64))
             count += target.numel()
-            if progress:
-                progress(here.stop / (text.shape[0] - 1))
+            progress(here.stop / (text.shape[0] - 1))
     return total / count
 
 
@@ -77,7 +75,7 @@ class Dynamic:
 
 
 def gradient_statistics(
-    model: LanguageModel, stream: Tensor, dynamic: Dynamic, progress: Progress | None = None
+    model: LanguageModel, stream: Tensor, dynamic: Dynamic, progress: Progress = ignore
 ) -> list[Tensor]:
     """M of every parameter: the root of the sum over all segments of the squared gradient."""
     text = batchify(stream, dynamic.columns).to(device_of(model))
@@ -89,8 +87,7 @@ def gradient_statistics(
             loss, state = _loss(model, text, segment.start, segment.length, state)
             gradients = torch.autograd.grad(loss, parameters, materialize_grads=True)
             torch._foreach_addcmul_(squares, gradients, gradients)
-            if progress:
-                progress((segment.start + segment.length) / (text.shape[0] - 1))
+            progress((segment.start + segment.length) / (text.shape[0] - 1))
     torch._foreach_sqrt_(squares)
     return squares
 
@@ -100,7 +97,7 @@ def dynamic_loss(
     stream: Tensor,
     statistics: list[Tensor],
     dynamic: Dynamic,
-    progress: Progress | None = None,
+    progress: Progress = ignore,
 ) -> float:
     """Mean negative log-probability under dynamic evaluation; the model is left as it was.
 
@@ -132,8 +129,7 @@ def dynamic_loss(
                         f"dynamic evaluation diverged (rate {dynamic.rate}, decay {dynamic.decay}, "
                         f"epsilon {dynamic.epsilon}); try a smaller rate"
                     )
-                if progress:
-                    progress((segment.start + segment.length) / (text.shape[0] - 1))
+                progress((segment.start + segment.length) / (text.shape[0] - 1))
     finally:
         with torch.no_grad():
             torch._foreach_copy_(parameters, start)

@@ -28,6 +28,8 @@ from lrn.units import map_state
 
 VOCABULARY = "vocabulary.json"
 
+LoadedModel = Loaded[LMConfig, "Kept", LanguageModel]
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -59,7 +61,7 @@ class TextBatch(Batch):
 class LMLearner(TaskLearner[LMConfig, Corpus, Kept, LanguageModel, TextBatch]):
     """The training of a language model on a corpus."""
 
-    def __init__(self, task: LMTask, loaded: Loaded[LMConfig, Kept, LanguageModel], data: Corpus) -> None:
+    def __init__(self, task: LMTask, loaded: LoadedModel, data: Corpus) -> None:
         super().__init__(task, loaded, data)
         config = self.config
         stream = data.train[: round(len(data.train) * config.fraction)]
@@ -229,11 +231,7 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
             )
 
     def measure(
-        self,
-        loaded: Loaded[LMConfig, Kept, LanguageModel],
-        data: Corpus,
-        options: EvaluateConfig,
-        progress: Progress,
+        self, loaded: LoadedModel, data: Corpus, options: EvaluateConfig, progress: Progress
     ) -> Score:
         stream: Tensor = getattr(data, options.part)
         if options.words:
@@ -249,7 +247,7 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
         settings = {"rate": options.rate, "decay": options.decay, "epsilon": options.epsilon}
         return Score(counts, {"loss": loss, "perplexity": perplexity(loss)}, {"dynamic": settings})
 
-    def predict(self, loaded: Loaded[LMConfig, Kept, LanguageModel], options: PredictConfig) -> None:
+    def predict(self, loaded: LoadedModel, options: PredictConfig) -> None:
         predict.run(loaded.model, loaded.kept.vocabulary, options)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:

@@ -27,12 +27,11 @@ class Tagger(nn.Module):
     [2]
     """
 
-    def __init__(self, config: NERConfig, codes: Codes, word_width: int = 0) -> None:
+    def __init__(self, config: NERConfig, codes: Codes) -> None:
         super().__init__()
-        word_width = word_width or config.word_width
         self.codes = codes
         self.input = WordInput(
-            nn.Embedding(len(codes.words), word_width, padding_idx=0),
+            nn.Embedding(len(codes.words), config.word_width, padding_idx=0),
             SpellingRNN(
                 _character_vectors(len(codes.characters), config.char_width),
                 _layer(config.unit, config.char_width, config.char_hidden),
@@ -40,7 +39,7 @@ class Tagger(nn.Module):
             WordDropout(config.drop_words, becomes=len(codes.words) - 1),  # so that <unk> is learnt
         )
         self.dropout = nn.Dropout(config.dropout)
-        self.context = _layer(config.unit, word_width + 2 * config.char_hidden, config.hidden)
+        self.context = _layer(config.unit, config.word_width + 2 * config.char_hidden, config.hidden)
         self.dense = nn.Linear(2 * config.hidden, config.dense)
         tags = codes.tags.words
         self.emission = nn.Linear(config.dense, len(tags))

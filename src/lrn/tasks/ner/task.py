@@ -28,6 +28,8 @@ from lrn.training.show import bar
 
 SENTENCES = 64  # to a batch when scoring
 
+LoadedTagger = Loaded[NERConfig, "Kept", Tagger]
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -47,7 +49,7 @@ class Kept:
 class NERLearner(TaskLearner[NERConfig, Dataset, Kept, Tagger, SentenceBatch]):
     """The training of a tagger on tagged sentences."""
 
-    def __init__(self, task: NERTask, loaded: Loaded[NERConfig, Kept, Tagger], data: Dataset) -> None:
+    def __init__(self, task: NERTask, loaded: LoadedTagger, data: Dataset) -> None:
         super().__init__(task, loaded, data)
         self.lengths = [len(sentence.words) for sentence in data.train]
 
@@ -135,11 +137,7 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
         return f"{data.about['source']}: {parts}{vectors}"
 
     def measure(
-        self,
-        loaded: Loaded[NERConfig, Kept, Tagger],
-        data: Dataset,
-        options: EvaluateConfig,
-        progress: Progress,
+        self, loaded: LoadedTagger, data: Dataset, options: EvaluateConfig, progress: Progress
     ) -> Score:
         sentences: list[Sentence] = getattr(data, options.part)
         found = score([s.tags for s in sentences], tag_all(loaded, sentences, progress))
@@ -148,7 +146,7 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
         details = {name: _numbers(counts) for name, counts in found.items()}
         return Score({"sentences": len(sentences), "entities": whole.there}, figures, details)
 
-    def predict(self, loaded: Loaded[NERConfig, Kept, Tagger], options: PredictConfig) -> None:
+    def predict(self, loaded: LoadedTagger, options: PredictConfig) -> None:
         predict.run(loaded.model, loaded.kept.codes, loaded.device, options)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
@@ -174,9 +172,7 @@ def _numbers(counts: Counts) -> dict[str, float]:
     }
 
 
-def tag_all(
-    loaded: Loaded[NERConfig, Kept, Tagger], sentences: list[Sentence], progress: Progress
-) -> list[list[str]]:
+def tag_all(loaded: LoadedTagger, sentences: list[Sentence], progress: Progress) -> list[list[str]]:
     """Tags of all sentences, in their order; run in batches of like length."""
     order = sorted(range(len(sentences)), key=lambda n: len(sentences[n].words))
     tags: list[list[str]] = [[] for _ in sentences]
