@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 import pytest
@@ -438,7 +438,7 @@ EVERY = [
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
 def test_every_setting_is_explained(kind):
     found = settings_of(kind)
-    assert {setting.name for setting in found} == set(kind.__dataclass_fields__)
+    assert {setting.name for setting in found} == {field.name for field in fields(kind)}
     for setting in found:
         assert re.search(r"\w\w", setting.help), setting.name
         assert setting.help.isprintable()

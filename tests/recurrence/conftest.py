@@ -12,7 +12,7 @@ from lrn.recurrence import dispatch
 FAST = tuple(name for name, engine in dispatch.TABLE.items() if engine.ops)
 
 
-@pytest.fixture(autouse=True, scope="session", params=FAST)
+@pytest.fixture(autouse=True, scope="module", params=FAST)
 def engine(request):
     if request.param in dispatch.MISSING:
         pytest.skip(f"engine {request.param!r} is missing: {dispatch.MISSING[request.param]}")

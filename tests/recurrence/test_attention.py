@@ -344,7 +344,7 @@ def test_one_tensor_for_keys_and_values():
 
 
 @pytest.mark.parametrize(
-    "frozen", [{name} for name in INPUTS] + [{"keys", "values"}, {"score", "query"}], ids=str
+    "frozen", [*((name,) for name in INPUTS), ("keys", "values"), ("score", "query")], ids=" and ".join
 )
 def test_frozen(frozen):
     """Some of the inputs want no gradient."""

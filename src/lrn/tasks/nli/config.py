@@ -50,6 +50,7 @@ class NLIConfig(TrainConfig):
         bert_lr: learning rate of BERT's own weights; 0 takes that of all others.
         dropout: between consecutive layers and on BERT's features; characters get half of it.
         smoothing: of the labels.
+        l2: weight of half the squared norm of all weights in the loss.
         batch_size: pairs a batch.
         longest: sentences of training are cut to this many words; 0 does not cut.
         pairs: built-in data only: pairs to make for training.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -62,18 +63,21 @@ class InferenceModel(nn.Module):
         self.premise_pooling = SelfPooling(2 * size, size, config.dropout)
         self.hypothesis_pooling = SelfPooling(2 * size, size, config.dropout)
         self.output = Affine(4 * size + features, len(LABELS), norm=norm)
-        self._begin()
+        self._begin(0.08 * math.sqrt(300 / size))
         self.bert = bert  # after all others have drawn their first weights: it has its own
 
-    def _begin(self) -> None:
-        """Draw the first weights as the released code does: the characters' by Glorot's rule, biases 0."""
+    def _begin(self, bound: float) -> None:
+        """Draw the first weights as the released code does: the characters' by Glorot's rule, biases 0.
+
+        Its bound is 0.08 in the paper's width of 300; a narrower model needs larger weights to begin to learn.
+        """
         for name, parameter in self.named_parameters():
             if name.endswith("character_vectors.weight"):
                 nn.init.xavier_uniform_(parameter)
             elif "bias" in name:
                 nn.init.zeros_(parameter)
             elif "norm" not in name and not name.endswith("scale"):
-                nn.init.uniform_(parameter, -0.08, 0.08)
+                nn.init.uniform_(parameter, -bound, bound)
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Return the scores of all labels, ``[B, labels]``."""
