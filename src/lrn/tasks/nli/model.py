@@ -69,7 +69,7 @@ class InferenceModel(nn.Module):
     def _begin(self, bound: float) -> None:
         """Draw the first weights as the released code does: the characters' by Glorot's rule, biases 0.
 
-        Its bound is 0.08 in the paper's width of 300; a narrower model needs larger weights to begin to learn.
+        Its bound is 0.08 in the paper's width of 300; a narrower model needs larger ones to begin to learn.
         """
         for name, parameter in self.named_parameters():
             if name.endswith("character_vectors.weight"):
