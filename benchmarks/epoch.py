@@ -6,6 +6,9 @@ Batches from all over an epoch are learnt from by all units in turn, several tim
 median of its turns, an epoch's the mean of the batches' times their number. A step is the very same that
 `lrn train` takes, batches made on the spot. Memory is the most that a step holds beyond what was there before
 it, the median over a few batches. Settings: the preset `paper`, or another one: `--preset quick`.
+
+`--profile` says instead where the time of a step goes: forward by part of the model, and all of it by kind of
+operation.
 """
 
 from __future__ import annotations
@@ -63,6 +66,46 @@ def memory(loop: Loop) -> float:
     return statistics.median(taken)
 
 
+KINDS = {
+    "matrix products": ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"),
+    "walks": ("lrn::scan", "lrn::fused", "lrn::walk", "lrn::atr"),
+    "attention": ("lrn::attend", "lrn::open_memory"),
+    "masks of dropouts": ("aten::bernoulli",),
+}
+
+
+def profile(loop: Loop, batches: int) -> None:
+    """Print the shares of a step's time, over some batches of an epoch."""
+    steps = loop.learner.steps(0)
+    steps = steps[1 :: max(1, len(steps) // batches)]
+    for step in steps[:2]:
+        loop.take(step)
+    spans: list[Any] = []
+    for name, part in loop.learner.model.named_children():
+        part.register_forward_pre_hook(
+            lambda *_, name=name: spans.append(torch.profiler.record_function(f"part {name}").__enter__())
+        )
+        part.register_forward_hook(lambda *_: spans.pop().__exit__(None, None, None), always_call=True)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as found:
+        for step in steps:
+            loop.take(step)
+    events = found.key_averages()
+    whole = sum(event.self_cpu_time_total for event in events)
+    print(f"{whole / 1e3 / len(steps):.0f} ms a step\n  forward, by part of the model:")
+    for event in events:
+        if event.key.startswith("part "):
+            print(f"    {event.key[5:]:20} {event.cpu_time_total / whole:6.1%}")
+    print("  all of it, by kind of operation:")
+    shares = {
+        kind: sum(event.self_cpu_time_total for event in events if event.key.startswith(names))
+        for kind, names in KINDS.items()
+    }
+    shares["optimizer"] = sum(event.cpu_time_total for event in events if event.key.startswith("Optimizer"))
+    shares["the rest"] = whole - sum(shares.values())
+    for kind, taken in shares.items():
+        print(f"    {kind:20} {taken / whole:6.1%}")
+
+
 def latency(learner: Any) -> float:
     """Seconds to tag a sentence of the test data, median over 200 of them, words in and tags out."""
     from lrn.tasks.ner.predict import tags_of
@@ -89,9 +132,15 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batches", type=int, default=40)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--profile", action="store_true")
     words = parser.parse_args()
     torch.set_num_threads(words.threads)
     loops = {unit: prepare(unit, words) for unit in words.units}
+    if words.profile:
+        for unit, loop in loops.items():
+            print(unit, end=": ")
+            profile(loop, words.batches)
+        return
     found = epochs(loops, words)
     held = {unit: memory(loop) for unit, loop in loops.items()}
     first = words.units[0]

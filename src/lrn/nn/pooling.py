@@ -81,4 +81,8 @@ class SelfPooling(nn.Module):
         states = self.dropout(states)
         scores = packing.pad(self.score(torch.tanh(self.state(states))).squeeze(-1))  # [B, T]
         weights = scores.masked_fill(~packing.mask, -torch.inf).softmax(-1)
-        return (weights.unsqueeze(1) @ packing.pad(states)).squeeze(1), weights  # [B, W]
+        # Added up where they lie: padded, the states would be the largest thing that a model keeps of them.
+        shares = weights.flatten().index_select(0, packing.places)  # [N]
+        parts = states * shares.unsqueeze(-1)  # [N, W]
+        rows = packing.places // packing.mask.shape[1]  # [N] the sequence of each state
+        return parts.new_zeros(len(weights), parts.shape[1]).index_add(0, rows, parts), weights  # [B, W]

@@ -71,7 +71,7 @@ class NLIConfig(TrainConfig):
     l2: float = 3e-5
     batch_size: int = 128
     longest: int = 100
-    pairs: int = 12_000
+    pairs: int = 24_000
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,12 +103,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "epochs": 6,
         "lr": 3e-3,
         "schedule": "exponential",
-        "decay": 0.7,
+        "decay": 0.75,
         "clip": 5.0,
         "word_width": 64,
         "char_width": 16,
         "hidden": 64,
-        "dropout": 0.0,
+        "dropout": 0.1,
         "smoothing": 0.0,
         "l2": 0.0,
         "batch_size": 32,
