@@ -108,6 +108,7 @@ def test_closed_and_open_gates(cell):
     unit = CLASSES[cell.partition("_")[0]]
     own = [gate for gate in (unit.forget_gate, unit.input_gate) if gate is not None]
     gate = {"olrn": [0, 1, 3], "sru": [0, 1]}.get(cell, own)  # those two have one more
+    assert gate, f"{cell}: say here which of its fused products are gates"
     for side in (1e4, -1e4):
         x[:, :, :, gate] = side
         case = Fixed(cell, 3, 2, 9, dtype=torch.float32, x=x)

@@ -27,7 +27,16 @@ COUNTS = {
 BIASES = {"lrn": 3, "olrn": 4, "glrn": 2, "elrn": 1, "atr": 2, "sru": 4, "lstm": 4, "gru": 3}
 """Vectors of size H that `bias=False` takes away."""
 
-NORMS = {"lrn": 3, "olrn": 4, "glrn": 2, "elrn": 1, "atr": 1 + 1, "sru": 4, "lstm": 4 + 4, "gru": 3 + 3}
+NORMS = {
+    "lrn": 3,
+    "olrn": 4,
+    "glrn": 2,
+    "elrn": 1,
+    "atr": 1 + 1,
+    "sru": 4,
+    "lstm": 4 + 4,
+    "gru": 3 + 3,
+}
 """Vectors of size H that a norm adds: one scale per fused output, on each side."""
 
 MATRIX = ("atr", "lstm", "gru")
