@@ -33,6 +33,8 @@ class RCConfig(TrainConfig):
         dropout: one mask a sequence on what every layer and every attention reads, and on characters.
         elmo: folder with an ELMo, options.json and weights.hdf5, whose layers are used beside word vectors
             and before the answer is pointed at.
+        elmo_carried: ELMo goes on, text by text and batch_size texts side by side, in the states in which it
+            ended the texts before, as in the released code; else it reads each text for itself.
         elmo_dropout: one mask a sequence on each mix of ELMo's layers.
         pool_elmo: with ELMo the question is pooled from the last columns of its features, as in the released
             code; false pools what the recurrent layers say.
@@ -53,6 +55,7 @@ class RCConfig(TrainConfig):
     hidden: int = 75
     dropout: float = 0.3
     elmo: str | None = field(default=None, metadata=FOLDER)
+    elmo_carried: bool = False
     elmo_dropout: float = 0.5
     pool_elmo: bool = True
     batch_size: int = 64
@@ -72,6 +75,8 @@ class RCConfig(TrainConfig):
         at_least(self, "held_out_valid", 0)
         at_least(self, "paragraphs", 50)
         probability(self, "dropout", "elmo_dropout")
+        if self.elmo is None and self.elmo_carried:
+            raise ValueError("elmo_carried is for a model with --elmo only")
         if self.data is not None and self.paragraphs != RCConfig.paragraphs:
             raise ValueError("paragraphs is for the built-in data only: with --data all of it is read")
 
@@ -135,6 +140,13 @@ class PredictConfig(training.PredictConfig):
         self.format = choice("format", self.format, ("text", "json"))
 
 
+def _check(config: RCConfig) -> None:
+    if config.elmo is not None:
+        from lrn.text.elmo_folder import check_folder
+
+        check_folder(config.elmo)
+
+
 def _check_use(options: PredictConfig) -> None:
     if options.html is not None:
         from lrn.report.answers import check
@@ -153,5 +165,6 @@ SETTINGS = TaskSettings(
     note="Without word vectors, which are not trained, and without ELMo's own; 1,530 characters.",
     files=FILES,
     described=DESCRIBED,
+    check=_check,
     check_use=_check_use,
 )

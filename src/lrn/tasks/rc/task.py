@@ -18,6 +18,7 @@ from lrn.tasks import paper
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.rc import predict
 from lrn.tasks.rc.config import SETTINGS, EvaluateConfig, PredictConfig, RCConfig
+from lrn.tasks.rc.context import FOLDER, ElmoReader
 from lrn.tasks.rc.data import (
     NOWHERE,
     Codes,
@@ -51,10 +52,11 @@ LoadedModel = Loaded[RCConfig, "Kept", ReadingModel]
 
 @dataclass(frozen=True)
 class Kept:
-    """What a run of the reading model keeps: its numbers of words and characters, and given vectors."""
+    """What a run of the reading model keeps: its numbers of words and characters, given vectors, an ELMo."""
 
     codes: Codes
     vectors: Tensor | None = None  # [words but the special ones, width]
+    elmo: ElmoReader | None = None
     about: dict[str, Any] = field(default_factory=dict)
     _known: list[tuple[Dataset, SpellingTable]] = field(default_factory=list, repr=False, compare=False)
 
@@ -69,16 +71,25 @@ class Kept:
         part: Part = getattr(data, name)
         paragraphs = [part.paragraphs[part.about[number]] for number in numbers]
         questions = [part.questions[number] for number in numbers]
-        return encode(paragraphs, questions, self.table(data), part.spans[numbers])
+        batch = encode(paragraphs, questions, self.table(data), part.spans[numbers])
+        return batch if self.elmo is None else self.elmo.add(batch, data, name, numbers)
 
     def batch_of_words(self, paragraphs: Words, questions: Words) -> QuestionBatch:
         """Make a batch of questions and paragraphs that are given as their words."""
-        return encode_words(paragraphs, questions, self.codes)
+        batch = encode_words(paragraphs, questions, self.codes)
+        return batch if self.elmo is None else self.elmo.add_words(batch, paragraphs, questions)
+
+    def read_ahead(self, data: Dataset, name: str) -> None:
+        """Let an ELMo read a part of the data, which takes long, before it is needed."""
+        if self.elmo is not None:
+            self.elmo.read_part(data, name)
 
     def save(self, folder: Path) -> None:
         self.codes.save(folder)
         if self.vectors is not None:
             save_given(folder, self.vectors)
+        if self.elmo is not None:
+            self.elmo.save(folder)
 
 
 class RCLearner(TaskLearner[RCConfig, Dataset, Kept, ReadingModel, QuestionBatch]):
@@ -88,6 +99,8 @@ class RCLearner(TaskLearner[RCConfig, Dataset, Kept, ReadingModel, QuestionBatch
         super().__init__(task, loaded, data)
         self.lengths = data.train.lengths
         self.all_lengths = self.lengths + data.train.questions.lengths
+        for name in PARTS if self.config.test else PARTS[:2]:
+            self.kept.read_ahead(data, name)
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         config, everything = self.config, np.arange(len(self.data.train))
@@ -120,12 +133,13 @@ class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
         return read_folder(Path(source).resolve(), config, progress)
 
     def first_kept(self, config: RCConfig, data: Dataset) -> Kept:
+        elmo = None if config.elmo is None else _elmo(config, Path(config.elmo))
         if config.vectors is None:
             seen = zip(data.types, data.counts[:, 0].tolist(), strict=True)
             words = [word for word, count in seen if count >= config.min_count and word not in SPECIALS]
-            return Kept(Codes.of(data.types, words))
+            return Kept(Codes.of(data.types, words), None, elmo)
         words, table = _vectors(config.vectors, data.types)
-        kept = Kept(Codes.of(data.types, words), table)
+        kept = Kept(Codes.of(data.types, words), table, elmo)
         kept.about["vectors"] = {
             "file": Path(config.vectors).name,
             "words": len(words),
@@ -136,16 +150,24 @@ class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
 
     def load_kept(self, config: RCConfig, run: Run) -> Kept:
         codes = Codes.load(run.folder)
-        return Kept(codes, load_given(run.file(VECTORS), codes) if config.vectors else None)
+        vectors = load_given(run.file(VECTORS), codes) if config.vectors else None
+        return Kept(codes, vectors, _elmo(config, run.folder / FOLDER) if config.elmo else None)
 
     def build(self, config: RCConfig, kept: Kept) -> ReadingModel:
-        return ReadingModel(config, len(kept.codes.characters), len(kept.codes.words), kept.vectors)
+        codes, elmo = kept.codes, kept.elmo
+        layers, width = (0, 0) if elmo is None else (elmo.layers, elmo.width)
+        return ReadingModel(config, len(codes.characters), len(codes.words), kept.vectors, layers, width)
 
     def describe(self, data: Dataset, kept: Kept) -> str:
         parts = "; ".join(_described(name, data.about[name]) for name in PARTS)
         share = _coverage(data, kept)["train"] if kept.vectors is not None else None
         vectors = f"; vectors for {share:.1%} of the words" if share is not None else ""
-        return f"{data.about['source']}: {parts}{vectors}"
+        elmo = f"; {kept.elmo.layers} layers of an ELMo" if kept.elmo is not None else ""
+        return f"{data.about['source']}: {parts}{vectors}{elmo}"
+
+    def check_fits(self, kept: Kept, data: Dataset, run: Run, options: EvaluateConfig) -> None:
+        """ELMo reads the texts before their questions are answered: its bar is in nobody's way."""
+        kept.read_ahead(data, options.part)
 
     def measure(
         self, loaded: LoadedModel, data: Dataset, options: EvaluateConfig, progress: Progress
@@ -193,6 +215,10 @@ def answer(
             losses += lost.tolist()
         progress((start + len(numbers)) / len(order))
     return found, losses
+
+
+def _elmo(config: RCConfig, folder: Path) -> ElmoReader:
+    return ElmoReader(folder, config.batch_size if config.elmo_carried else 0)
 
 
 def _described(name: str, said: dict[str, int]) -> str:
