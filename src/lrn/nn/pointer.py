@@ -20,8 +20,8 @@ class Pointer(nn.Module):
     """A pointer network (Vinyals et al., 2015) that points at where a span begins, then at where it ends.
 
     ``s_t = v·tanh(W [d(h) ; d(m_t)])`` points; what it points at, ``Σ softmax(s)_t d(m_t)``, moves the
-    state h by a GRU's step, and the new state points again. d is dropout: one mask a sequence on the memory m,
-    one a sequence on both states.
+    state h by a GRU's step, and the new state points again. d is dropout: one mask a sequence on the memory
+    m, one a sequence on both states.
 
     Args:
         width: of the memory.

@@ -40,7 +40,7 @@ class Reading:
     Args:
         first: scores ``[B, T]`` of every token to begin the answer at, −∞ behind a paragraph's end.
         last: the same to end it at.
-        looked: how much each paragraph's tokens looked at its question's, ``[T, S]`` a paragraph, if asked for.
+        looked: how much each paragraph's tokens looked at its question's, ``[T, S]`` each, if asked for.
     """
 
     first: Tensor
@@ -122,7 +122,7 @@ class ReadingModel(nn.Module):
         """The mean over a batch of what is lost on both ends of the answers."""
         reading = self.read(batch)
         first, last = batch.spans.unbind(1)
-        return F.cross_entropy(reading.first.float(), first) + F.cross_entropy(reading.last.float(), last)
+        return F.cross_entropy(reading.first, first) + F.cross_entropy(reading.last, last)
 
     def _encode(self, words: Tensor, batch: QuestionBatch) -> Tensor:
         """The states of all layers of the encoder; a paragraph and its question are read through one mask."""
