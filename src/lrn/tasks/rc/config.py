@@ -137,9 +137,9 @@ class PredictConfig(training.PredictConfig):
 
 def _check_use(options: PredictConfig) -> None:
     if options.html is not None:
-        from lrn.report.answers import check
+        from lrn.report.attention import check
 
-        check(Path(options.html), options.overwrite)
+        check(Path(options.html), options.overwrite, (".html",), "the page with the answers")
 
 
 _COUNTED = {"characters": 1_530}
