@@ -149,9 +149,9 @@ def _check(config: RCConfig) -> None:
 
 def _check_use(options: PredictConfig) -> None:
     if options.html is not None:
-        from lrn.report.answers import check
+        from lrn.report.attention import check
 
-        check(Path(options.html), options.overwrite)
+        check(Path(options.html), options.overwrite, (".html",), "the page with the answers")
 
 
 _COUNTED = {"characters": 1_530}
