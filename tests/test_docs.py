@@ -26,6 +26,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from elmo_files import write_elmo
 from runs import write_text
 
 from lrn import bench, cli, commands, compare, doctor
@@ -239,7 +240,7 @@ class Reader:
             self.task = json.loads((self.folder / words[1] / "config.json").read_text())["task"]
         if not self.dry:
             words = self.shrink(command, words)
-        for flag in ("--data", "--vectors", "--bert", "--start", "--config", "--file"):
+        for flag in ("--data", "--vectors", "--bert", "--elmo", "--start", "--config", "--file"):
             for place in [n for n, word in enumerate(words) if word == flag]:
                 words[place + 1] = self.value(flag, words[place + 1])
         for word in words[words.index("--files") + 1 :] if "--files" in words else []:
@@ -278,6 +279,8 @@ class Reader:
             if not (self.folder / "bert").exists():
                 write_bert(self.folder / "bert")
             return "bert"
+        if flag == "--elmo":
+            return write_elmo(self.folder / "elmo").name
         if flag == "--start":
             return self.some_run(value)
         return self.file(value, "seed: 2\n" if flag == "--config" else LINE)
