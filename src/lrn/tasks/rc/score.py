@@ -111,9 +111,6 @@ def answer_length(one: Scored) -> str:
 ANSWER_LENGTHS = (*LENGTHS.values(), LONGER)
 
 
-def details(scored: Sequence[Scored]) -> dict[str, dict[str, dict[str, float]]]:
-    """The figures by question word and by length of the answer."""
-    return {
-        "by_question_word": by(scored, question_word, QUESTION_WORDS),
-        "by_answer_length": by(scored, answer_length, ANSWER_LENGTHS),
-    }
+def details(scored: Sequence[Scored]) -> dict[str, dict[str, float]]:
+    """The figures by question word, and by length of the answer."""
+    return by(scored, question_word, QUESTION_WORDS) | by(scored, answer_length, ANSWER_LENGTHS)
