@@ -9,6 +9,7 @@ import pytest
 from lrn.tasks.rc import generator
 from lrn.tasks.rc.baseline import answer_text
 from lrn.tasks.rc.generator import TOPICS, paragraphs
+from lrn.tasks.rc.score import overlap
 
 PARTS = ("train", "valid", "test")
 TOKEN = re.compile(r"[\d,]*\d|\w+|[^\w\s]")
@@ -269,13 +270,6 @@ def test_years_of_a_life_are_in_order(made):
 # What can be found without reading ----------------------------------------------------------------
 
 
-def f1(found, answer):
-    """Overlap of words, without case and articles."""
-    bags = [Counter(re.findall(r"\w+", text.lower())) - Counter(["the", "a"]) for text in (found, answer)]
-    common = (bags[0] & bags[1]).total()
-    return 2 * common / (bags[0].total() + bags[1].total())
-
-
 def cut(text):
     found = list(TOKEN.finditer(text))
     return [match.span() for match in found], [match[0] for match in found]
@@ -283,7 +277,9 @@ def cut(text):
 
 def score(part, typed):
     found = [
-        f1(answer_text(paragraph.text, spans, tokens, cut(question.text)[1], typed=typed), question.answer)
+        overlap(
+            answer_text(paragraph.text, spans, tokens, cut(question.text)[1], typed=typed), question.answer
+        )
         for paragraph in part
         for spans, tokens in [cut(paragraph.text)]
         for question in paragraph.questions
