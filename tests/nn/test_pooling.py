@@ -215,7 +215,7 @@ def test_locked_dropout_spares_what_is_pooled():
     torch.manual_seed(1)
     pool, packing = locked_pool(0.5).train(), RowPacking.of([1, 1])
     states = randn(2, WIDTH)
-    pooled, weights = pool(states, packing)
+    pooled, _ = pool(states, packing)
     torch.testing.assert_close(pooled, packing.pad(states)[:, 0], **EXACT)  # one state each: the weight is 1
     several = RowPacking.of([4])
     _, once = pool(randn(4, WIDTH), several)

@@ -1,4 +1,4 @@
-"""The page of answers: every word in it once and unharmed, the answer marked, the numbers that its script reads."""
+"""The page of answers: every word once and unharmed, the answer marked, the numbers that its script reads."""
 
 import json
 import re

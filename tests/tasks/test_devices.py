@@ -27,17 +27,27 @@ SMALL = {
     "ner": {"word_width": 8, "char_width": 4, "char_hidden": 4, "hidden": 8, "dense": 8, "sentences": 60},
     "doc": {"word_width": 8, "char_width": 4, "hidden": 8, "batch_size": 8, "documents": 100},
     "nli": {"word_width": 8, "char_width": 4, "hidden": 8, "heads": 2, "batch_size": 8, "pairs": 100},
+    "rc": {
+        "word_width": 8,
+        "char_width": 4,
+        "char_hidden": 4,
+        "hidden": 8,
+        "batch_size": 4,
+        "paragraphs": 50,
+    },
 }
 SETTINGS = {
     "plain": {},
     "regularised": {"clip": 0.25, "ema": 0.9, "accumulate": 2, "weight_decay": 1e-5},
     "sgd": {"optimizer": "sgd"},
+    "adadelta": {"optimizer": "adadelta", "schedule": "plateau"},
 }
 OWN = {
     "lm": {"experts": 2, "drop_weights": 0.3, "drop_words": 0.1, "ar": 2.0, "tar": 1.0, "small_batch": 2},
     "ner": {"drop_words": 0.3},
     "doc": {"drop_words": 0.1, "smoothing": 0.1, "l2": 1e-5},
     "nli": {"dropout": 0.3, "smoothing": 0.1, "l2": 1e-5, "norm": "rms"},
+    "rc": {"dropout": 0.3},
 }
 
 

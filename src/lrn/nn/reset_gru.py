@@ -48,7 +48,7 @@ class ResetGRU(nn.Module):
         gates, candidate = self.weight_hh.split([2 * size, size])
         r, z = torch.sigmoid(projected[:, : 2 * size] + F.linear(state, gates)).chunk(2, -1)
         n = torch.tanh(projected[:, 2 * size :] + F.linear(r * state, candidate))
-        return torch.lerp(n, state, z)
+        return torch.lerp(n.to(state.dtype), state, z.to(state.dtype))  # under autocast they are coarser
 
     def last(self, x: Tensor, sizes: Sequence[int], reverse: bool = False) -> Tensor:
         """Walk over packed sequences from a state of zeros; returns their last states, the longest first.

@@ -1,4 +1,4 @@
-"""The page of answers: a text with the answers to questions marked, and what of a question its words looked at."""
+"""The page of answers: a text with the answers marked, and which of its words looked at a question's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Shown:
     Args:
         words: the question's words.
         answers: where in the text each answer begins and ends, and its probability; the best first.
-        looked: how much each word of the text looked at each word of the question, ``looked[text][question]``.
+        looked: how much each word of the text looked at each of the question, ``looked[text][question]``.
     """
 
     words: Sequence[str]
@@ -53,7 +53,8 @@ h1 { font-size: 1.2rem } h2 { font-size: .85rem; font-weight: normal; color: gra
 section { border-left: 3px solid transparent; padding: .2rem .8rem; margin: .4rem 0; cursor: pointer }
 section.now { border-left-color: var(--accent) } section p { margin: 0 }
 section .words span { padding: .12em .2em; border-bottom: 2px solid transparent }
-section .words span:hover, section .words span:focus, section .words .now { border-color: var(--accent); outline: none }
+section .words span:hover, section .words span:focus { border-color: var(--accent); outline: none }
+section .words .now { border-color: var(--accent) }
 ol { margin: .1rem 0 .3rem; padding-left: 1.6rem; font-size: .9rem } li span { color: gray }
 p.note { color: gray; font-size: .85rem; line-height: 1.5 }
 """
@@ -87,7 +88,7 @@ show(0, data[0].word);
 
 
 def page(picture: Picture) -> str:
-    """A page that needs nothing else: point at a question's word to see which words of the text looked at it."""
+    """A page that needs nothing else: point at a question's word to see what of the text looked at it."""
     first = _tokens(picture, picture.questions[0]) if picture.questions else (0, -1)
     sections = "".join(_section(picture, shown) for shown in picture.questions)
     data = [_data(picture, shown) for shown in picture.questions]
@@ -96,8 +97,8 @@ def page(picture: Picture) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><style>{STYLE}</style></head><body><h1>Answers</h1>'
         f'<p id="text">{_text(picture, first)}</p><h2>questions</h2>{sections}'
-        '<p class="note">The answer is underlined. Choose a question, or point at one of its words: the darker a '
-        "word of the text, the more it looked at that word of the question when the text was read.</p>"
+        '<p class="note">The answer is underlined. Choose a question, or point at one of its words: the '
+        "darker a word of the text, the more it looked at that word of the question when the text was read.</p>"
         f'<script type="application/json" id="data">{json.dumps(data)}</script>'
         f"<script>{SCRIPT}</script></body></html>\n"
     )
@@ -111,7 +112,7 @@ def _tokens(picture: Picture, shown: Shown) -> Span:
 
 
 def _data(picture: Picture, shown: Shown) -> dict[str, object]:
-    """What the script needs: the answer's words, the attention, and the word that the answer looked at most."""
+    """What the script needs: the answer's words, the attention, the word that the answer looked at most."""
     first, last = _tokens(picture, shown)
     of_answer = [sum(column) for column in zip(*shown.looked[first : last + 1], strict=True)]
     return {

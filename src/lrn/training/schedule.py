@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -108,11 +108,9 @@ class Plateau:
     @classmethod
     def load(cls, state: Any) -> Plateau:
         """Take up what was saved of one; a ValueError if it cannot have been that."""
-        try:
+        kinds = {field.name: type(field.default) for field in fields(cls)}
+        if isinstance(state, dict) and {name: type(value) for name, value in state.items()} == kinds:
             found = cls(**state)
-            fine = 0 < found.factor <= 1 and not math.isnan(found.stored) and type(found.worn) is int
-        except TypeError:
-            fine = False
-        if not fine or found.worn < 0:
-            raise ValueError(f"the saved state says of the falling rate {state!r:.80}")
-        return found
+            if 0 < found.factor <= 1 and not math.isnan(found.stored) and found.worn >= 0:
+                return found
+        raise ValueError(f"the saved state says of the falling rate {state!r:.80}")

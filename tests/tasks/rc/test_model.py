@@ -210,7 +210,8 @@ def test_gradients_reach_every_weight():
     net = model(LAYERS, pool_elmo=False).train()
     net.loss(spans(batch(layers=LAYERS), [[0, 1], [0, 0], [2, 3]])).backward()
     for name, parameter in net.named_parameters():
-        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
 
 
 # Parameters ---------------------------------------------------------------------------------------
@@ -250,7 +251,8 @@ def test_first_weights():
     net = ReadingModel(RCConfig(**PRESETS["paper"], unit="lstm"), 1_530, vectors=torch.zeros(1, 300))
     for cell in (net.pointer.cell, net.input.spelling.forwards, net.input.spelling.backwards):
         size = cell.hidden_size
-        assert (cell.bias[: 2 * size] == 1).all() and (cell.bias[2 * size :] == 0).all()
+        assert (cell.bias[: 2 * size] == 1).all()
+        assert (cell.bias[2 * size :] == 0).all()
     table = net.input.spelling.character_vectors.weight
     assert (table[:2] == 0).all()
     assert 0.0095 < table[2:].std() < 0.0105
