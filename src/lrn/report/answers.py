@@ -97,8 +97,9 @@ def page(picture: Picture) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><style>{STYLE}</style></head><body><h1>Answers</h1>'
         f'<p id="text">{_text(picture, first)}</p><h2>questions</h2>{sections}'
-        '<p class="note">The answer is underlined. Choose a question, or point at one of its words: the '
-        "darker a word of the text, the more it looked at that word of the question when the text was read.</p>"
+        '<p class="note">The answer is underlined. Choose a question, or point at one of its words: '
+        "the darker a word of the text, the more it looked at that word of the question when the text "
+        "was read.</p>"
         f'<script type="application/json" id="data">{json.dumps(data)}</script>'
         f"<script>{SCRIPT}</script></body></html>\n"
     )

@@ -95,6 +95,24 @@ def write_squad(folder: Path, articles: int = 8, official: bool = False) -> Path
     return folder
 
 
+def write_short(folder: Path) -> Path:
+    """Articles of a short sentence each."""
+    texts = [
+        f"{name} sleeps in {place}."
+        for name in ("Anna", "Hugo")
+        for place in ("Linz", "Oslo", "Rome", "Bonn")
+    ]
+    articles = []
+    for number, text in enumerate(texts):
+        answers = [{"text": text[:4], "answer_start": 0}]
+        asked = [
+            {"id": f"{number} {n}", "question": f"Who sleeps{'?' * n}", "answers": answers} for n in (1, 2)
+        ]
+        articles.append({"title": f"Article {number}", "paragraphs": [{"context": text, "qas": asked}]})
+    (folder / "short.json").write_text(json.dumps({"version": "1.1", "data": articles}))
+    return folder
+
+
 def train_run(folder: Path, out: Path, *words) -> int:
     """By the command, into a run folder."""
     return lrn("train", "rc", "--data", folder, "--out", out, *TINY, *words)
