@@ -1,4 +1,4 @@
-"""Time and memory of a training by unit, with everything the task does around it, and of tagging a sentence.
+"""Time and memory of a training by unit, with everything the task does around it, and of a single prediction.
 
     python benchmarks/epoch.py ner --data conll2003 --vectors glove.6B.100d.txt --units lstm,lrn --threads 2
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -106,16 +107,37 @@ def profile(loop: Loop, batches: int) -> None:
         print(f"    {kind:20} {taken / whole:6.1%}")
 
 
-def latency(learner: Any) -> float:
-    """Seconds to tag a sentence of the test data, median over 200 of them, words in and tags out."""
+def tagging(learner: Any) -> Iterator[Callable[[], object]]:
+    """A sentence of the test data each: words in, tags out."""
     from lrn.tasks.ner.predict import tags_of
 
     loaded = learner.loaded
-    loaded.model.eval()
-    taken = []
     for sentence in learner.data.test[:220]:
+        yield partial(tags_of, loaded.model, loaded.kept.codes, loaded.device, list(sentence.words))
+
+
+def answering(learner: Any) -> Iterator[Callable[[], object]]:
+    """A question of the test data each, with its paragraph: texts in, answer out."""
+    from lrn.tasks.rc.data import Cut
+    from lrn.tasks.rc.predict import answerer
+
+    loaded, part = learner.loaded, learner.data.test
+    answer = answerer(loaded.model, loaded.kept.batch_of_words, loaded.config.longest_answer)
+    for number in range(0, len(part), max(1, len(part) // 220)):
+        text, question = part.texts[part.about[number]], part.asked[number]
+        yield lambda text=text, question=question: answer(Cut.of(text), Cut.of(question), 1)
+
+
+PREDICTIONS = {"ner": ("one sentence tagged", tagging), "rc": ("one question answered", answering)}
+
+
+def latency(learner: Any, each: Callable[[Any], Iterator[Callable[[], object]]]) -> float:
+    """Seconds that a prediction takes, median over about 200 of them."""
+    learner.model.eval()
+    taken = []
+    for predict in each(learner):
         start = time.perf_counter()
-        tags_of(loaded.model, loaded.kept.codes, loaded.device, list(sentence.words))
+        predict()
         taken.append(time.perf_counter() - start)
     return statistics.median(taken[20:])
 
@@ -151,8 +173,9 @@ def main() -> None:
             f"{seconds / found[first]:.3f} of {first}; "
             f"{held[unit] / 2**20:6.0f} MB a batch, {held[unit] / held[first]:.3f} of {first}"
         )
-    if words.task == "ner":
-        print(f"one sentence tagged in {latency(prepare('lrn', words).learner) * 1e3:.2f} ms")
+    if words.task in PREDICTIONS:
+        what, each = PREDICTIONS[words.task]
+        print(f"{what} in {latency(prepare('lrn', words).learner, each) * 1e3:.2f} ms")
 
 
 if __name__ == "__main__":

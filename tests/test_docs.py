@@ -26,6 +26,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from elmo_files import write_elmo
 from runs import write_text
 
 from lrn import bench, cli, commands, compare, doctor
@@ -48,6 +49,7 @@ LM = (
 NER = "--word_width 8 --char_width 4 --char_hidden 4 --hidden 8 --dense 8"
 DOC = "--word_width 8 --char_width 4 --hidden 8 --batch_size 8"
 NLI = f"{DOC} --heads 2"
+RC = f"{DOC} --char_hidden 4"
 PAIR = "--units lstm,lrn --seeds 1 --data DIR"  # every run of a comparison is a process of its own
 SMALL = {
     "bench": "--shape 2,1,4 --seconds 0.05",
@@ -58,24 +60,34 @@ SMALL = {
     "train ner": f"{NER} {STEPS}",
     "train doc": f"{DOC} {STEPS}",
     "train nli": f"{NLI} {STEPS}",
+    "train rc": f"{RC} {STEPS}",
     "train --resume": "",
     "compare lm": f"{LM} {STEPS} {PAIR}",
     "compare ner": f"{NER} {STEPS} {PAIR}",
     "compare doc": f"{DOC} {STEPS} {PAIR}",
     "compare nli": f"{NLI} {STEPS} {PAIR}",
+    "compare rc": f"{RC} {STEPS} {PAIR}",
     "evaluate lm": "--words 20 --threads 1",
     "evaluate ner": "",
     "evaluate doc": "--threads 1",
     "evaluate nli": "--threads 1",
+    "evaluate rc": "--threads 1",
     "predict lm": "",
     "predict ner": "",
     "predict doc": "",
     "predict nli": "",
+    "predict rc": "",
     "memory doc": "--overwrite",
     "export": "",
     "import": "",
 }
-BUILT_IN = {"lm": "--fraction 0.02", "ner": "--sentences 60", "doc": "--documents 100", "nli": "--pairs 100"}
+BUILT_IN = {
+    "lm": "--fraction 0.02",
+    "ner": "--sentences 60",
+    "doc": "--documents 100",
+    "nli": "--pairs 100",
+    "rc": "--paragraphs 50",
+}
 ONLY = {"memory": "doc"}  # commands for runs of one task alone
 WHOLE = (
     "bench",
@@ -125,6 +137,17 @@ def write_nli(folder):
         (folder / f"{part}.tsv").write_text("label\tpremise\thypothesis\n" + "".join(rows))
 
 
+def write_rc(folder):
+    """Thirty articles of a paragraph each."""
+    folder.mkdir()
+    text = "Anna Novak was born in Linz."
+    asked = {"question": "Where was Anna Novak born?", "answers": [{"text": "Linz", "answer_start": 23}]}
+    articles = [
+        {"title": f"Article {n}", "paragraphs": [{"context": text, "qas": [asked]}]} for n in range(30)
+    ]
+    (folder / "articles.json").write_text(json.dumps({"version": "1.1", "data": articles}))
+
+
 def write_bert(folder):
     """A small one with random weights."""
     import transformers
@@ -143,7 +166,7 @@ def write_bert(folder):
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
 
 
-DATA = {"lm": write_lm, "ner": write_ner, "doc": write_doc, "nli": write_nli}
+DATA = {"lm": write_lm, "ner": write_ner, "doc": write_doc, "nli": write_nli, "rc": write_rc}
 
 
 # Reading a page ----------------------------------------------------------------------------------
@@ -239,7 +262,9 @@ class Reader:
             self.task = json.loads((self.folder / words[1] / "config.json").read_text())["task"]
         if not self.dry:
             words = self.shrink(command, words)
-        for flag in ("--data", "--vectors", "--bert", "--start", "--config", "--file"):
+        for flag in ("--data", "--vectors", "--bert", "--elmo", "--start", "--config", "--file", "--text"):
+            if flag == "--text" and self.task != "rc":  # elsewhere it is the text itself
+                continue
             for place in [n for n, word in enumerate(words) if word == flag]:
                 words[place + 1] = self.value(flag, words[place + 1])
         for word in words[words.index("--files") + 1 :] if "--files" in words else []:
@@ -278,6 +303,8 @@ class Reader:
             if not (self.folder / "bert").exists():
                 write_bert(self.folder / "bert")
             return "bert"
+        if flag == "--elmo":
+            return write_elmo(self.folder / "elmo").name
         if flag == "--start":
             return self.some_run(value)
         return self.file(value, "seed: 2\n" if flag == "--config" else LINE)

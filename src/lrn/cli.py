@@ -27,6 +27,8 @@ EXTRAS = {
     "safetensors": "train",
     "matplotlib": "plot",
     "transformers": "bert",
+    "h5py": "elmo",
+    "spacy": "rc",
 }
 NO_MEMORY = ("not enough memory", "can't allocate", "out of memory")
 OVERVIEW = f"""\

@@ -24,6 +24,7 @@ PACKAGES = {
     "safetensors": "lrn export, lrn import",
     "matplotlib": "pictures",
     "transformers": "word features of a BERT (--bert)",
+    "h5py": "word features of an ELMo (--elmo)",
     "sru": "a peer in lrn bench",
     "tensorboard": "a second log of trainings",
 }

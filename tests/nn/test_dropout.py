@@ -5,7 +5,9 @@ import torch
 from accelerator import DEVICE, elsewhere
 from helpers import randn, says
 
-from lrn.nn import LockedDropout, RowDropout, WeightDrop, WordDropout
+from lrn.nn import LockedDropout, RowDropout, SequenceDropout, WeightDrop, WordDropout
+from lrn.nn.dropout import locked
+from lrn.text.batches import RowPacking
 
 STEPS, BATCH, WIDTH = 7, 5, 200
 ROWS = 300
@@ -168,3 +170,49 @@ def test_on_another_device():
         dropped = WordDropout(0.5, becomes=2)(words)
         vectors = LockedDropout(0.5)(RowDropout(0.5)(dropped, table))
     assert dropped.device == vectors.device == DEVICE
+
+
+# One mask a packed sequence -----------------------------------------------------------------------
+
+
+LENGTHS = [3, 1, 7, 2]
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5])
+def test_sequence_is_one_scaled_mask_a_sequence(p):
+    packing = RowPacking.of(LENGTHS)
+    x = randn(len(packing.rows), 1000)
+    mask = SequenceDropout(p)(x, packing) / x
+    firsts = [mask[packing.rows == row] for row in range(len(LENGTHS))]
+    for rows in firsts:
+        torch.testing.assert_close(rows, rows[:1].expand_as(rows), **EXACT)
+        kept = rows[0] != 0
+        torch.testing.assert_close(rows[0], kept.double() / (1 - p), **EXACT)
+        assert near(1 - kept.double().mean().item(), p, kept.numel())
+    assert not torch.equal(firsts[0][0], firsts[1][0])
+
+
+def test_sequence_does_nothing_when_told_so():
+    packing = RowPacking.of(LENGTHS)
+    x = randn(len(packing.rows), 4)
+    assert SequenceDropout(0.0)(x, packing) is x
+    assert SequenceDropout(0.5).eval()(x, packing) is x
+    assert locked(x, None, packing.rows) is x
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_locked_multiplies_and_turns(turned):
+    packing = RowPacking.of(LENGTHS)
+    order = packing.flip if turned else None
+    x, mask = randn(len(packing.rows), 4).requires_grad_(), randn(len(LENGTHS), 4, seed=2)
+    expected = (x[packing.flip] if turned else x) * mask[packing.rows]
+    torch.testing.assert_close(locked(x, mask, packing.rows, order), expected, **EXACT)
+    assert torch.autograd.gradcheck(lambda x: locked(x, mask, packing.rows, order), x)
+
+
+def test_locked_keeps_nothing_large():
+    packing = RowPacking.of(LENGTHS)
+    x, kept = randn(len(packing.rows), 4).requires_grad_(), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.numel()), lambda t: t):
+        locked(x * 1, randn(len(LENGTHS), 4), packing.rows, packing.flip)
+    assert max(kept) < x.numel()

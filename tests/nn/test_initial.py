@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import lrn
-from lrn.nn import glorot_fused, keep_at_first
+from lrn.nn import glorot_apart, glorot_fused, keep_at_first
 
 N, H = 30, 40
 BOUNDS = {
@@ -81,3 +81,30 @@ def test_a_unit_that_keeps_its_state_at_first(name, kept, new):
 def test_a_unit_without_such_a_gate(name):
     with pytest.raises(ValueError, match="no bias of its own"):
         keep_at_first(lrn.make_unit(name, 3, 4), 1.0)
+
+
+APART = {  # of each gate's row of the input matrix, and of the hidden one
+    "lrn": [3 * H] * 3,
+    "olrn": [4 * H] * 4,
+    "glrn": [2 * H] * 2,
+    "elrn": [H],
+    "atr": [H],
+    "sru": [4 * H] * 4,
+    "lstm": [3 * H, 3 * H, H, 3 * H],
+    "gru": [2 * H, 2 * H, H],
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_input_and_hidden_state_each_by_itself(name):
+    torch.manual_seed(1)
+    unit = lrn.make_unit(name, N, H)
+    glorot_apart(unit)
+    for key, value in unit.named_parameters():
+        if key.startswith("v_"):
+            assert 0.9 < value.abs().max() / math.sqrt(6 / (1 + H)) <= 1
+        elif value.dim() == 1:
+            assert not value.any()
+        else:
+            for gate, fan_out in zip(value.split(H), APART[name], strict=True):
+                assert 0.95 < gate.abs().max() / math.sqrt(6 / (value.shape[1] + fan_out)) <= 1, key

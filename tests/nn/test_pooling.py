@@ -5,8 +5,8 @@ import torch
 from accelerator import DEVICE, elsewhere
 from helpers import randn
 
-from lrn.nn import AttentivePooling, SelfPooling
-from lrn.text.batches import Packing
+from lrn.nn import AttentivePooling, LockedPooling, SelfPooling
+from lrn.text.batches import Packing, RowPacking
 
 WIDTH, HIDDEN = 6, 4
 LENGTHS = [5, 1, 3, 5]
@@ -181,3 +181,43 @@ def test_gradients_by_itself(by_itself):
     packing = Packing.of(LENGTHS)
     states = randn(sum(LENGTHS), WIDTH).requires_grad_()
     torch.autograd.gradcheck(lambda *given: by_itself(given[0], packing), (states, *by_itself.parameters()))
+
+
+# Whole states, weights of dropped ones --------------------------------------------------------------
+
+
+def locked_pool(dropout=0.0):
+    pool = LockedPooling(WIDTH, HIDDEN, dropout).double()
+    with torch.no_grad():
+        for number, parameter in enumerate(pool.parameters()):
+            parameter.copy_(2 * randn(*parameter.shape, seed=number))
+    return pool
+
+
+def test_locked_against_a_loop():
+    pool, packing = locked_pool(), RowPacking.of(LENGTHS)
+    states = randn(len(LENGTHS), max(LENGTHS), WIDTH)
+    pooled, weights = pool(packing.pack(states).data, packing)
+    for row, length in enumerate(LENGTHS):
+        own = states[row, :length]
+        scores = torch.tanh(own @ pool.state.weight.t() + pool.state.bias) @ pool.score.weight[0]
+        torch.testing.assert_close(pooled[row], scores.softmax(0) @ own, **EXACT)
+        torch.testing.assert_close(weights[row, :length], scores.softmax(0), **EXACT)
+        assert not weights[row, length:].any()
+
+
+def test_locked_gradients():
+    pool, packing = locked_pool(), RowPacking.of([3, 1])
+    assert torch.autograd.gradcheck(lambda x: pool(x, packing)[0], randn(4, WIDTH).requires_grad_())
+
+
+def test_locked_dropout_spares_what_is_pooled():
+    torch.manual_seed(1)
+    pool, packing = locked_pool(0.5).train(), RowPacking.of([1, 1])
+    states = randn(2, WIDTH)
+    pooled, _ = pool(states, packing)
+    torch.testing.assert_close(pooled, packing.pad(states)[:, 0], **EXACT)  # one state each: the weight is 1
+    several = RowPacking.of([4])
+    _, once = pool(randn(4, WIDTH), several)
+    _, again = pool(randn(4, WIDTH), several)
+    assert not torch.equal(once, again)

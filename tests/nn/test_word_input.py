@@ -8,7 +8,7 @@ from helpers import assert_same, randn
 from torch import nn
 
 import lrn
-from lrn.nn import FrozenWords, SpellingPool, SpellingRNN, WordDropout, WordInput
+from lrn.nn import FrozenWords, SpellingGRU, SpellingPool, SpellingRNN, WordDropout, WordInput
 from lrn.text.batches import Packing, Tokens, padded
 
 WORDS, CHARACTERS = 7, 6
@@ -172,3 +172,48 @@ def test_a_recurrent_layer_on_another_device():
         found = spelling(move(made))
         found.sum().backward()
         assert spelling.character_vectors.weight.grad.device == found.device == DEVICE
+
+
+# A GRU over characters ----------------------------------------------------------------------------
+
+
+def gru(dropout=0.0):
+    return random_weights(SpellingGRU(nn.Embedding(CHARACTERS, 3), hidden=2, dropout=dropout))
+
+
+def test_gru_runs_over_every_spelling_alone():
+    spelling = gru().eval()
+    found = spelling(tokens())
+    for row, numbers in enumerate(SPELLINGS):
+        vectors = spelling.character_vectors(torch.tensor(numbers))
+        states = []
+        for cell, walk in ((spelling.forwards, vectors), (spelling.backwards, vectors.flip(0))):
+            h = torch.zeros(1, 2, dtype=torch.float64)
+            for vector in walk:
+                h = cell.step(cell.project(vector.unsqueeze(0)), h)
+            states.append(h[0])
+        torch.testing.assert_close(found[row], torch.cat(states), **EXACT)
+
+
+def test_gru_drops_the_same_of_all_characters_of_a_spelling():
+    torch.manual_seed(1)
+    spelling = gru(0.5).train()
+    with torch.no_grad():
+        spelling.character_vectors.weight.fill_(1)
+    seen = []
+    spelling.forwards.project = lambda x: (
+        seen.append(x) or nn.functional.linear(x, spelling.forwards.weight_ih, spelling.forwards.bias)
+    )
+    batch = tokens()
+    spelling(batch)
+    read = batch.character_packing.pad(seen[0])
+    for row, numbers in enumerate(SPELLINGS):
+        own = read[row, : len(numbers)]
+        assert torch.equal(own, own[:1].expand_as(own))
+        assert set(own.flatten().tolist()) <= {0.0, 2.0}
+    assert len({tuple(row.tolist()) for row in read[:, 0]}) > 1
+
+
+def test_gru_needs_to_know_the_packing():
+    with pytest.raises(ValueError, match="how they are packed"):
+        gru()(Tokens(*torch.zeros(2, 1, 1, dtype=torch.int64), padded(SPELLINGS)))

@@ -38,8 +38,15 @@ def test_error(classes, documents, expected):
     assert paper.error("quick", classes, documents) == {}
 
 
+def test_answers():
+    assert paper.answers("paper", 87_599)["lrn"] == "78.83"
+    assert paper.answers("paper-elmo", 87_599)["gru"] == "83.12"
+    assert paper.answers("paper", 9_910) == paper.answers("quick", 87_599) == {}
+
+
 def test_parameters():
-    assert [paper.parameters(task, "paper")["lrn"] for task in ("ner", "doc")] == ["129K", "151K"]
+    printed = {"ner": "129K", "doc": "151K", "rc": "2.14M"}
+    assert {task: paper.parameters(task, "paper")["lrn"] for task in printed} == printed
     assert paper.parameters("lm", "paper-ptb")["lstm"] == "22M"
     assert paper.parameters("lm", "quick") == paper.parameters("none", "paper") == {}
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lrn.text import batches
-from lrn.text.batches import Batch, Packing, Tokens, by_length, in_buckets, padded
+from lrn.text.batches import Batch, Packing, RowPacking, Tokens, by_length, in_buckets, padded
 
 LENGTHS = [7 * n % 11 + 1 for n in range(24)]
 SOME = np.array([n for n in range(24) if n % 4])
@@ -205,3 +205,23 @@ def test_on_another_device():
     assert packed.batch_sizes is packing.batch_sizes
     assert back.shape == x.shape
     assert back.device == steps.grad.device == packed.sorted_indices.device == DEVICE
+
+
+# Packings that know whose a step is ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lengths", [[1], [3, 1, 4, 1, 5], [2, 2], [1, 7]])
+def test_rows_of_a_packing(lengths):
+    packing, plain = RowPacking.of(lengths), Packing.of(lengths)
+    for name in ("lengths", "batch_sizes", "order", "back", "places", "mask"):
+        assert torch.equal(getattr(packing, name), getattr(plain, name))
+    names = [[(row, step) for step in range(length)] for row, length in enumerate(lengths)]
+    numbers = padded([[100 * row + step for row, step in each] for each in names])
+    packed = packing.pack(numbers).data
+    assert packing.rows.tolist() == (packed // 100).tolist()
+    assert packed[packing.by_row].tolist() == [100 * row + step for each in names for row, step in each]
+    assert torch.equal(packed[packing.by_row][packing.from_row], packed)
+    turned = packing.pad(packed[packing.flip])
+    for row, length in enumerate(lengths):
+        assert turned[row, :length].tolist() == numbers[row, :length].flip(0).tolist()
+    assert torch.equal(packing.flip[packing.flip], torch.arange(len(packed)))

@@ -69,6 +69,15 @@ def test_in_batches_longest_first(monkeypatch):
     assert told == [5 / 14, 12 / 14, 1]
 
 
+def test_in_an_order_of_its_own():
+    model, order = Model(), [[3, 5], [0], [1, 2, 4]]
+    same(cached("data", "key", LENGTHS, WIDTH, model, order=order), model)
+    assert model.calls == order
+    for wrong in ([[0, 1, 2]], [[0, 1, 2, 3, 4, 4]], [[0, 1, 2, 3, 4, 5, 6]]):
+        with pytest.raises(ValueError, match="each of 6 sequences once"):
+            cached("data", "other", LENGTHS, WIDTH, model, order=wrong)
+
+
 def test_batches():
     draw = np.random.default_rng(1)
     lengths = draw.integers(0, 60, 500)

@@ -39,3 +39,19 @@ def test_what_is_missing(tmp_path):
     )
     (tmp_path / "train.txt").mkdir()
     assert said(ValueError) == f"{tmp_path / 'train.txt'} is not a file"
+
+
+ANY = [("train.json", "dev.json"), ("+*.json",)]
+
+
+def test_all_files_of_a_name(tmp_path):
+    touch(tmp_path, "b.json", "dev.json", "a.json", "c.txt")
+    assert [path.name for path in find_files(tmp_path, ANY, "help")] == ["a.json", "b.json", "dev.json"]
+    touch(tmp_path, "train.json")  # all of a naming that has more names is better
+    assert [path.name for path in find_files(tmp_path, ANY, "help")] == ["train.json", "dev.json"]
+
+
+def test_at_least_one_of_them(tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        find_files(touch(tmp_path, "c.txt"), [("+*.json",)], "help")
+    assert str(error.value) == f"{tmp_path} lacks .json; expected .json; help"

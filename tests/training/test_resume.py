@@ -16,6 +16,9 @@ LEARNING = {
         unit="lstm", optimizer="sgd", schedule="constant", lr=60, nonmono=1, epochs=5, drop_weights=0.1
     ),
     "lrn-bf16": flags(precision="bf16"),
+    "lrn-adadelta-plateau": flags(
+        optimizer="adadelta", schedule="plateau", lr=40, patience=1, drop_words=0.1, epochs=4
+    ),
 }
 
 

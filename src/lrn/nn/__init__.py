@@ -2,14 +2,19 @@
 
 from lrn.nn.affine import Affine
 from lrn.nn.attentive import AttentiveRecurrence
+from lrn.nn.both_ways import BothWays
 from lrn.nn.crf import CRF
-from lrn.nn.dropout import LockedDropout, RowDropout, WordDropout
-from lrn.nn.initial import glorot_fused, keep_at_first
+from lrn.nn.dropout import LockedDropout, RowDropout, SequenceDropout, WordDropout
+from lrn.nn.gated_attention import GatedAttention
+from lrn.nn.initial import glorot_apart, glorot_fused, keep_at_first
 from lrn.nn.loss import smoothed_loss
-from lrn.nn.pooling import AttentivePooling, SelfPooling
+from lrn.nn.mix import ScalarMix
+from lrn.nn.pointer import Pointer, best_spans
+from lrn.nn.pooling import AttentivePooling, LockedPooling, SelfPooling
+from lrn.nn.reset_gru import ResetGRU
 from lrn.nn.softmax import MixtureOfSoftmaxes
 from lrn.nn.weight_drop import WeightDrop, drop_weights, one_mask
-from lrn.nn.word_input import SpellingPool, SpellingRNN, WordInput
+from lrn.nn.word_input import SpellingGRU, SpellingPool, SpellingRNN, WordInput
 from lrn.nn.words import FrozenWords
 
 __all__ = [
@@ -17,17 +22,27 @@ __all__ = [
     "Affine",
     "AttentivePooling",
     "AttentiveRecurrence",
+    "BothWays",
     "FrozenWords",
+    "GatedAttention",
     "LockedDropout",
+    "LockedPooling",
     "MixtureOfSoftmaxes",
+    "Pointer",
+    "ResetGRU",
     "RowDropout",
+    "ScalarMix",
     "SelfPooling",
+    "SequenceDropout",
+    "SpellingGRU",
     "SpellingPool",
     "SpellingRNN",
     "WeightDrop",
     "WordDropout",
     "WordInput",
+    "best_spans",
     "drop_weights",
+    "glorot_apart",
     "glorot_fused",
     "keep_at_first",
     "one_mask",

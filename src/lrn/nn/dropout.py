@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from lrn.text.batches import RowPacking
 
 
 def check_probability(name: str, value: float) -> float:
@@ -34,6 +39,65 @@ class LockedDropout(nn.Module):
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
+
+
+class SequenceDropout(nn.Module):
+    """Dropout of packed sequences with one mask a sequence for all of its steps (Gal & Ghahramani, 2016).
+
+    >>> import torch
+    >>> from lrn.text.batches import RowPacking
+    >>> packing = RowPacking.of([1, 2])  # packed: the second sequence, the first, the second again
+    >>> y = SequenceDropout(0.5)(torch.ones(3, 8), packing)
+    >>> bool((y[0] == y[2]).all())
+    True
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = check_probability("dropout", p)
+
+    def forward(self, x: Tensor, packing: RowPacking) -> Tensor:
+        """Drop out packed steps ``[N, ...]``."""
+        mask = self.mask(len(packing.order), x)
+        return x if mask is None else locked(x, mask, packing.rows)
+
+    def mask(self, sequences: int, like: Tensor) -> Tensor | None:
+        """Draw masks of steps like these for so many sequences, ``[B, ...]``; None if nothing is dropped."""
+        if not self.training or not self.p:
+            return None
+        return F.dropout(like.new_ones(sequences, *like.shape[1:]), self.p)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+def locked(x: Tensor, mask: Tensor | None, rows: Tensor, order: Tensor | None = None) -> Tensor:
+    """Multiply packed steps by their sequences' masks; nothing as large as the steps is kept to go back.
+
+    Args:
+        x: ``[N, ...]``.
+        mask: ``[B, ...]``; None multiplies by nothing.
+        rows: ``[N]``, the sequence of each step.
+        order: takes the steps in another order first, one that undoes itself and keeps every sequence's steps
+            at its own places.
+    """
+    if mask is None:
+        return x if order is None else x.index_select(0, order)
+    return _Locked.apply(x, mask, rows, order)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _Locked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, mask: Tensor, rows: Tensor, order: Tensor | None) -> Tensor:
+        ctx.save_for_backward(mask, rows, order)
+        kept = mask.index_select(0, rows)
+        return kept.mul_(x if order is None else x.index_select(0, order))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        mask, rows, order = ctx.saved_tensors
+        gradient = mask.index_select(0, rows).mul_(grads[0])
+        return gradient if order is None else gradient.index_select(0, order), None, None, None
 
 
 class RowDropout(nn.Module):

@@ -33,13 +33,40 @@ def glorot_fused(unit: Unit, vectors: float | None = None) -> None:
         elif parameter.dim() == 1:
             nn.init.zeros_(parameter)
         elif isinstance(unit, LSTM):
-            _glorot(parameter, inside, 4 * hidden)
+            glorot(parameter, inside, 4 * hidden)
         elif isinstance(unit, GRU):
             gates, candidate = parameter.split([2 * hidden, hidden])
-            _glorot(gates, inside, 2 * hidden)
-            _glorot(candidate, inside, hidden)
+            glorot(gates, inside, 2 * hidden)
+            glorot(candidate, inside, hidden)
         else:
             nn.init.xavier_uniform_(parameter)
+
+
+def glorot_apart(unit: Unit) -> None:
+    """Glorot uniform on the matrices of input and hidden state each by itself, biases 0.
+
+    So the paper's code for reading comprehension has them: a fused matrix counts as a whole, but LSTM's and
+    GRU's candidate has one of its own. SRU's vectors are single rows.
+
+    >>> import lrn
+    >>> unit = lrn.SRU(3, 4)
+    >>> glorot_apart(unit)
+    >>> bool((unit.bias_ih_l0 == 0).all())
+    True
+    """
+    hidden = unit.hidden_size
+    candidate = 2 if isinstance(unit, LSTM | GRU) else None  # its place among the fused gates
+    for name, parameter in unit.named_parameters():
+        if name.startswith("v_"):
+            glorot(parameter, 1, hidden)
+        elif parameter.dim() == 1:
+            nn.init.zeros_(parameter)
+        elif candidate is None:
+            nn.init.xavier_uniform_(parameter)
+        else:
+            gates = parameter.detach().split(hidden)
+            for place, gate in enumerate(gates):
+                glorot(gate, parameter.shape[1], hidden if place == candidate else (len(gates) - 1) * hidden)
 
 
 def keep_at_first(unit: Unit, amount: float) -> None:
@@ -66,7 +93,14 @@ def keep_at_first(unit: Unit, amount: float) -> None:
                 gates[unit.input_gate] = -amount
 
 
-def _glorot(matrix: Tensor, fan_in: int, fan_out: int) -> None:
+def glorot(matrix: Tensor, fan_in: int, fan_out: int) -> None:
+    """Glorot uniform on a matrix that is a part of one with so many rows and columns.
+
+    >>> matrix = torch.empty(5, 5)
+    >>> glorot(matrix, 1, 5)
+    >>> bool(matrix.abs().max() <= 1)
+    True
+    """
     bound = math.sqrt(6 / (fan_in + fan_out))
     with torch.no_grad():
         matrix.uniform_(-bound, bound)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from lrn.nn.dropout import check_probability
+from lrn.nn.dropout import SequenceDropout, check_probability
 
 if TYPE_CHECKING:
-    from lrn.text.batches import Packing
+    from lrn.text.batches import Packing, RowPacking
 
 
 class AttentivePooling(nn.Module):
@@ -81,8 +81,48 @@ class SelfPooling(nn.Module):
         states = self.dropout(states)
         scores = packing.pad(self.score(torch.tanh(self.state(states))).squeeze(-1))  # [B, T]
         weights = scores.masked_fill(~packing.mask, -torch.inf).softmax(-1)
-        # Added up where they lie: padded, the states would be the largest thing that a model keeps of them.
-        shares = weights.flatten().index_select(0, packing.places)  # [N]
-        parts = states * shares.unsqueeze(-1)  # [N, W]
-        rows = packing.places // packing.mask.shape[1]  # [N] the sequence of each state
-        return parts.new_zeros(len(weights), parts.shape[1]).index_add(0, rows, parts), weights  # [B, W]
+        return _mean(states, weights, packing), weights
+
+
+class LockedPooling(nn.Module):
+    """A weighted mean of the states of a sequence like :class:`SelfPooling`'s, of states that are whole.
+
+    ``α = softmax(v·tanh(A d(u_t) + b))``, result ``Σ α_t u_t``: the dropout d, one mask a sequence, acts on
+    what the weights are computed from alone.
+
+    Args:
+        width: of the states.
+        hidden: of what is inside the tanh.
+
+    >>> from lrn.text.batches import RowPacking
+    >>> pooled, weights = LockedPooling(8, 4)(torch.randn(4, 8), RowPacking.of([3, 1]))
+    >>> pooled.shape, weights[1, 1:]
+    (torch.Size([2, 8]), tensor([0., 0.], grad_fn=<SliceBackward0>))
+    """
+
+    def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = SequenceDropout(dropout)
+        self.state = nn.Linear(width, hidden)
+        self.score = nn.Linear(hidden, 1, bias=False)
+        nn.init.xavier_uniform_(self.state.weight)
+        nn.init.xavier_uniform_(self.score.weight)
+        nn.init.zeros_(self.state.bias)
+
+    def forward(self, states: Tensor, packing: RowPacking) -> tuple[Tensor, Tensor]:
+        """Pool packed states ``[N, W]``; returns the means ``[B, W]`` and the weights ``[B, T]``."""
+        hidden = torch.tanh(self.state(self.dropout(states, packing)))  # [N, hidden]
+        scores = packing.pad(self.score(hidden).squeeze(-1))  # [B, T]
+        weights = scores.masked_fill(~packing.mask, -torch.inf).softmax(-1)
+        return _mean(states, weights, packing), weights
+
+
+def _mean(states: Tensor, weights: Tensor, packing: Packing) -> Tensor:
+    """The weighted means ``[B, W]`` of packed states ``[N, W]``, by weights ``[B, T]``.
+
+    They are added up where they lie: padded, the states would be the largest thing that a model keeps.
+    """
+    shares = weights.flatten().index_select(0, packing.places)  # [N]
+    parts = states * shares.unsqueeze(-1)  # [N, W]
+    rows = packing.places // packing.mask.shape[1]  # [N] the sequence of each state
+    return parts.new_zeros(len(weights), parts.shape[1]).index_add(0, rows, parts)

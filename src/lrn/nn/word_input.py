@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lrn.nn.dropout import WordDropout
+from lrn.nn.dropout import WordDropout, check_probability
+from lrn.nn.reset_gru import ResetGRU
 from lrn.units.unit import Unit, hidden
 
 if TYPE_CHECKING:
@@ -79,6 +81,41 @@ class SpellingRNN(nn.Module):
         _, state = self.unit(packing.pack(vectors))
         h = hidden(state)  # [2, W, H]
         return torch.cat([h[0], h[1]], -1)
+
+
+class SpellingGRU(nn.Module):
+    """The vector of a spelling: the last states of two :class:`ResetGRU`, one a direction.
+
+    Args:
+        character_vectors: the vectors of the characters, of which number 0 is none.
+        hidden: width of the states.
+        dropout: of the numbers in the characters' vectors, the same ones for all characters of a spelling.
+
+    >>> from lrn.text.batches import Packing, Tokens
+    >>> tokens = Tokens(*torch.tensor([[1, 2], [0, 1]]), torch.tensor([[8, 1], [2, 0]]), Packing.of([2, 1]))
+    >>> SpellingGRU(nn.Embedding(9, 4), hidden=3)(tokens).shape
+    torch.Size([2, 6])
+    """
+
+    def __init__(self, character_vectors: nn.Embedding, hidden: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        width = character_vectors.embedding_dim
+        self.character_vectors = character_vectors
+        self.dropout = check_probability("dropout", dropout)
+        self.forwards = ResetGRU(width, hidden)
+        self.backwards = ResetGRU(width, hidden)
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """Return the vectors of the W spellings, ``[W, 2 * H]``."""
+        packing = tokens.character_packing
+        if packing is None:
+            raise ValueError("a recurrent layer over characters needs to know how they are packed")
+        vectors = self.character_vectors(tokens.characters)  # [W, C, E]
+        if self.training and self.dropout:
+            vectors = vectors * F.dropout(vectors.new_ones(len(vectors), 1, vectors.shape[2]), self.dropout)
+        packed, sizes = packing.pack(vectors).data, packing.batch_sizes.tolist()  # [N, E]
+        states = [self.forwards.last(packed, sizes), self.backwards.last(packed, sizes, reverse=True)]
+        return torch.cat(states, -1).index_select(0, packing.back)
 
 
 class SpellingPool(nn.Module):

@@ -55,10 +55,15 @@ def write(picture: Picture, path: Path) -> None:
     write_whole(path, lambda file: file.write(FORMS[path.suffix.lower()](picture)))
 
 
-def check(path: Path, overwrite: bool) -> None:
+def check(
+    path: Path,
+    overwrite: bool,
+    forms: Sequence[str] = (".html", ".png", ".svg"),
+    what: str = "a picture of attention",
+) -> None:
     """Raise an error if a picture cannot be written there."""
-    if path.suffix.lower() not in FORMS:
-        raise ValueError(f"{path}: a picture of attention ends in {', '.join(FORMS)}")
+    if path.suffix.lower() not in forms:
+        raise ValueError(f"{path}: {what} ends in {', '.join(forms)}")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"there is no folder {path.absolute().parent} to write {path.name} into")
     if path.exists() and not overwrite:

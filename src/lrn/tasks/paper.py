@@ -11,6 +11,7 @@ _PARAMETERS: dict[str, dict[str, dict[str, str]]] = {
     "lm": {"paper-ptb": {"lstm": "22M", "gru": "17M", "atr": "9M", "sru": "13M", "lrn": "11M"}},
     "doc": {"paper": {"lstm": "227K", "gru": "176K", "atr": "74K", "sru": "194K", "lrn": "151K"}},
     "nli": {"paper": {"lstm": "8.36M", "gru": "6.41M", "atr": "2.87M", "sru": "5.48M", "lrn": "4.25M"}},
+    "rc": {"paper": {"lstm": "2.67M", "gru": "2.31M", "atr": "1.59M", "sru": "2.44M", "lrn": "2.14M"}},
     "ner": {"paper": {"lstm": "245K", "gru": "192K", "atr": "87K", "sru": "161K", "lrn": "129K"}},
 }
 
@@ -109,6 +110,25 @@ _ACCURACY: dict[str, dict[str, tuple[float, ...]]] = {
     },
 }
 
+# Reading comprehension: exact match and F1 on SQuAD's development set in percent, by preset.
+_ASKED = 87_599  # questions for training
+_ANSWERS: dict[str, dict[str, tuple[float, float]]] = {
+    "paper": {
+        "lstm": (70.46, 78.98),
+        "gru": (70.41, 79.15),
+        "atr": (69.73, 78.70),
+        "sru": (69.27, 78.41),
+        "lrn": (70.11, 78.83),
+    },
+    "paper-elmo": {
+        "lstm": (75.17, 82.79),
+        "gru": (75.81, 83.12),
+        "atr": (75.06, 82.76),
+        "sru": (74.56, 82.50),
+        "lrn": (76.14, 83.83),
+    },
+}
+
 
 def parameters(task: str, preset: str) -> dict[str, str]:
     """The paper's parameter counts by unit, as it prints them.
@@ -149,3 +169,10 @@ def accuracy(preset: str, pairs: int) -> dict[str, str]:
     if pairs != _PAIRS:
         return {}
     return {unit: f"{percent:.2f}" for unit, (percent, *_) in _ACCURACY.get(preset, {}).items()}
+
+
+def answers(preset: str, asked: int) -> dict[str, str]:
+    """The paper's F1 on SQuAD in percent by unit, for a preset and so many questions for training."""
+    if asked != _ASKED:
+        return {}
+    return {unit: f"{f1:.2f}" for unit, (_, f1) in _ANSWERS.get(preset, {}).items()}

@@ -161,6 +161,37 @@ class Packing(Batch):
 
 
 @dataclass(frozen=True)
+class RowPacking(Packing):
+    """A packing that also knows of each packed step whose it is, and the way to other orders of the steps.
+
+    >>> packing = RowPacking.of([1, 3])
+    >>> steps = packing.pack(torch.tensor([[1, 0, 0], [2, 3, 4]])).data
+    >>> steps[packing.flip], steps[packing.by_row], steps[packing.by_row][packing.from_row].equal(steps)
+    (tensor([4, 1, 3, 2]), tensor([1, 2, 3, 4]), True)
+    """
+
+    rows: Tensor  # [N] the sequence of each packed step
+    flip: Tensor  # [N] the places that show every sequence from its end to its beginning
+    by_row: Tensor  # [N] the places that show one whole sequence after the other
+    from_row: Tensor  # [N] the way back from there
+
+    @classmethod
+    def of(cls, lengths: Sequence[int] | NDArray[Any], order: NDArray[np.int64] | None = None) -> RowPacking:
+        """Work out the packing of sequences of these lengths; ``order`` as in :meth:`Packing.of`."""
+        packing = Packing.of(lengths, order)
+        sizes, back, places = packing.lengths.numpy(), packing.back.numpy(), packing.places.numpy()
+        rows, steps = np.divmod(places, packing.mask.shape[1])  # [N] each
+        before = np.cumsum(packing.batch_sizes.numpy()) - packing.batch_sizes.numpy()  # steps packed earlier
+        starts = np.cumsum(sizes) - sizes
+        from_row = starts[rows] + steps
+        by_row = np.empty_like(from_row)
+        by_row[from_row] = np.arange(len(from_row))
+        flip = before[sizes[rows] - 1 - steps] + back[rows]
+        known = [getattr(packing, field.name) for field in fields(packing)]
+        return cls(*known, *map(torch.from_numpy, (rows, flip, by_row, from_row)))
+
+
+@dataclass(frozen=True)
 class Tokens(Batch):
     """The tokens of a batch by word and by spelling, padded ``[B, T]`` or packed ``[N]``.
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-from functools import partial
-from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-from lrn.files import read_json, write_whole
-from lrn.text.folders import find_files
+from lrn.files import read_json
+from lrn.text.folders import copy_files, find_files, fingerprint_files
 
 # kinds of models that read [CLS] premise [SEP] hypothesis [SEP] in word pieces, at positions counted from 0
 KINDS = ("bert", "distilbert", "electra")
@@ -80,20 +77,12 @@ def needed_files(folder: Path, weights: bool) -> list[Path]:
 
 def fingerprint(folder: Path) -> str:
     """Return the SHA-256 of weights, settings and vocabulary; where the folder is makes no difference."""
-    whole = sha256()
-    for path in sorted(needed_files(folder, weights=True)):
-        with path.open("rb") as file:
-            whole.update(f"{path.name} {file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return whole.hexdigest()
+    return fingerprint_files(needed_files(folder, weights=True))
 
 
 def copy_folder(folder: Path, to: Path, weights: bool) -> None:
     """Copy the files that are needed to use the model again, each whole; with or without ``weights``."""
-    files = needed_files(folder, weights)
-    to.mkdir(parents=True, exist_ok=True)
-    for path in reversed(files):  # config.json last: without it a folder is none
-        with path.open("rb") as file:
-            write_whole(to / path.name, partial(shutil.copyfileobj, file))
+    copy_files(needed_files(folder, weights), to)  # config.json, the first of them, last
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -89,6 +90,7 @@ def cached(
     progress: Callable[[float], None] | None = None,
     *,
     numbers: str = "float16",
+    order: Sequence[Sequence[int]] = (),
 ) -> Features:
     """Open the features that an earlier call kept or, if there are none, compute and keep them.
 
@@ -106,6 +108,8 @@ def cached(
             of the sequences as a whole, ``[sequences, F]``, or None.
         progress: is told the share that is done.
         numbers: "float16" or "float32", in which they are kept.
+        order: batches of sequences in the order in which they are to be computed, each sequence once, for a
+            model that goes on where it ended the batch before; ``key`` then must say so.
     """
     if numbers not in KINDS:
         raise ValueError(f"features are kept in {' or '.join(KINDS)}, got {numbers!r}")
@@ -113,6 +117,8 @@ def cached(
     if not sizes.size or sizes.min() < 0 or not sizes.any():
         raise ValueError("features are of at least one word")
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    if order and sorted(chain.from_iterable(order)) != [*range(len(sizes))]:
+        raise ValueError(f"the order of batches must have each of {len(sizes):,} sequences once")
 
     def load(place: Path) -> Features:
         found = Features.open(place)
@@ -124,7 +130,7 @@ def cached(
         "features",
         str(source).encode(),
         repr((VERSION, key, width, numbers)).encode(),
-        build=lambda place: _build(place, offsets, width, compute, progress, numbers),
+        build=lambda place: _build(place, offsets, width, compute, progress, numbers, order),
         load=load,
     )
 
@@ -154,6 +160,7 @@ def _build(
     compute: Compute,
     progress: Callable[[float], None] | None,
     numbers: str,
+    order: Sequence[Sequence[int]],
 ) -> None:
     writer = _Writer(offsets, width, KINDS[numbers])
     done, total = 0, int(offsets[-1])
@@ -161,7 +168,7 @@ def _build(
         files = {name: stack.enter_context(cache.created(place / name)) for name in ("rows", "offsets")}
         with cache.writing():
             files["offsets"].write(offsets.data)
-        for batch in batches(np.diff(offsets)):
+        for batch in map(list, order or batches(np.diff(offsets))):
             found, pooled = compute(batch)
             if pooled is not None and "pooled" not in files:
                 files["pooled"] = stack.enter_context(cache.created(place / "pooled"))

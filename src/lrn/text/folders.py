@@ -1,17 +1,23 @@
-"""The files of a data set, which is distributed under one set of names or another."""
+"""The files of a data set or a model, which is distributed under one set of names or another."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterable, Sequence
+from functools import partial
+from hashlib import file_digest, sha256
 from pathlib import Path
+
+from lrn.files import write_whole
 
 
 def find_files(folder: Path, namings: Sequence[Sequence[str]], hint: str, described: str = "") -> list[Path]:
     """Find the files in ``folder`` that one of ``namings`` names; returns them in its order.
 
-    A name may be several, of which one is enough, with ``|`` between them, and have ``*`` in it. What is
-    missing is an error that says what was expected, in the words of ``described`` if there are any, followed
-    by ``hint``; it goes by the naming of which there is most.
+    A name may be several, of which one is enough, with ``|`` between them, and have ``*`` in it; after a
+    ``+`` all files of that name are meant, of which there must be one. What is missing is an error that says
+    what was expected, in the words of ``described`` if there are any, followed by ``hint``; it goes by the
+    naming of which there is most.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -29,29 +35,29 @@ def find_files(folder: Path, namings: Sequence[Sequence[str]], hint: str, descri
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}; {expected}; {hint}")
     found = [[_find(folder, name) for name in names] for names in namings]
-    number = max(range(len(found)), key=lambda n: sum(path is not None for path in found[n]))
-    missing = [
-        plain_name(name) for name, path in zip(namings[number], found[number], strict=True) if path is None
-    ]
+    number = max(range(len(found)), key=lambda n: (all(found[n]), sum(map(bool, found[n]))))
+    missing = [plain_name(name) for name, at in zip(namings[number], found[number], strict=True) if not at]
     if missing:
         raise FileNotFoundError(f"{folder} lacks {' and '.join(missing)}; {expected}; {hint}")
-    paths = [path for path in found[number] if path is not None]
+    paths = [path for at in found[number] for path in at]
     for path in paths:
         if not path.is_file():
             raise ValueError(f"{path} is not a file")
     return paths
 
 
-def _find(folder: Path, name: str) -> Path | None:
-    """The first file of those that a name allows."""
+def _find(folder: Path, name: str) -> list[Path]:
+    """The first file of those that a name allows, or all of them after a ``+``; empty if there is none."""
+    if name.startswith("+"):
+        return sorted(folder.glob(name[1:]))
     for form in name.split("|"):
         paths = sorted(folder.glob(form)) if "*" in form else [folder / form]
         if len(paths) > 1:
             names = ", ".join(path.name for path in paths)
             raise ValueError(f"{folder} has several files {form}: {names}; leave the one you mean")
         if paths and paths[0].exists():
-            return paths[0]
-    return None
+            return [paths[0]]
+    return []
 
 
 def plain_name(name: str) -> str:
@@ -60,4 +66,21 @@ def plain_name(name: str) -> str:
     >>> plain_name("train*.jsonl|train.txt")
     'train.jsonl'
     """
-    return name.split("|")[0].replace("*", "")
+    return name.split("|")[0].removeprefix("+").replace("*", "")
+
+
+def fingerprint_files(paths: Iterable[Path]) -> str:
+    """Return the SHA-256 of files and their names; which folder they are in makes no difference."""
+    whole = sha256()
+    for path in sorted(paths):
+        with path.open("rb") as file:
+            whole.update(f"{path.name} {file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def copy_files(paths: Sequence[Path], to: Path) -> None:
+    """Copy files to a folder, each whole and the first one last: without it the folder is none."""
+    to.mkdir(parents=True, exist_ok=True)
+    for path in reversed(paths):
+        with path.open("rb") as file:
+            write_whole(to / path.name, partial(shutil.copyfileobj, file))

@@ -10,19 +10,20 @@ from lrn.checks import FOLDER, at_least, choice
 from lrn.names import UNITS
 
 ACCELERATORS = ("auto", "cpu", "cuda", "mps")
-OPTIMIZERS = ("adam", "sgd")
-SCHEDULES = ("constant", "linear", "exponential")
+OPTIMIZERS = ("adam", "sgd", "adadelta")
+SCHEDULES = ("constant", "linear", "exponential", "plateau")
 PRECISIONS = ("32", "bf16", "16")
 PARTS = ("train", "valid", "test")
 
 _LARGEST = {
     2**63 - 1: "seed",
-    10**9: "epochs max_steps save_steps nonmono min_count words top_k",
-    10**8: "sentences documents pairs longest longest_test",
+    10**9: "epochs max_steps save_steps patience nonmono min_count words top_k",
+    10**8: "sentences documents pairs paragraphs longest longest_test longest_question held_out "
+    "held_out_valid",
     10**6: "batch_size small_batch accumulate columns valid_columns bptt delta",
     65_536: "embedding hidden heads last dense word_width char_width char_hidden nodes",
     4_096: "threads devices",
-    1_000: "layers experts top",
+    1_000: "layers experts top longest_answer best",
 }
 MOST = {name: most for most, names in _LARGEST.items() for name in names.split()}
 """The largest value of every whole number that can be set: beyond it is a slip of the hand, not a wish."""
@@ -52,9 +53,12 @@ class TrainConfig:
         lr: learning rate.
         clip: largest norm of the gradient; 0 does not clip.
         ema: decay of the average of the weights that is evaluated and saved as best; 0 keeps none.
-        optimizer: adam or sgd.
-        schedule: constant learning rate; linear, falling to nothing at the end; or exponential, by epoch.
-        decay: exponential schedule only: the learning rate is multiplied by it after every epoch.
+        optimizer: adam, sgd or adadelta.
+        schedule: constant learning rate; linear, falling to nothing at the end; exponential, by epoch; or
+            plateau, falling when the validation loss does not.
+        decay: exponential schedule: the learning rate is multiplied by it after every epoch; plateau:
+            whenever patience is at its end.
+        patience: plateau schedule only: epochs without a lower validation loss, after which the rate falls.
         weight_decay: of the optimizer.
         l2: weight of half the squared norm of all weights in the loss.
         accumulate: batches whose gradients are added up to one step.
@@ -81,6 +85,7 @@ class TrainConfig:
     optimizer: str = "adam"
     schedule: str = "constant"
     decay: float = 0.5
+    patience: int = 3
     weight_decay: float = 0.0
     l2: float = 0.0
     accumulate: int = 1
@@ -100,7 +105,7 @@ class TrainConfig:
         self.optimizer = choice("optimizer", self.optimizer, OPTIMIZERS)
         self.schedule = choice("schedule", self.schedule, SCHEDULES)
         check_numbers(self)
-        for name in ("epochs", "accumulate", "devices", "nodes", "save_steps"):
+        for name in ("epochs", "accumulate", "devices", "nodes", "save_steps", "patience"):
             at_least(self, name, 1)
         for name in ("seed", "clip", "threads", "max_steps", "weight_decay", "l2"):
             at_least(self, name, 0)

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import torch
@@ -115,6 +115,7 @@ class Learner(ABC, Generic[Config, Model, Batch]):
         self.config, self.model = config, model
         self.progress = Progress()
         self.average: list[Tensor] = []
+        self.plateau = schedule.Plateau()
 
     # What a task says --------------------------------------------------------------------------
 
@@ -152,7 +153,7 @@ class Learner(ABC, Generic[Config, Model, Batch]):
 
     def rate(self, step: Step) -> float:
         """The learning rate of a step."""
-        return self.config.lr * schedule.factor(self.config, step.time)
+        return self.config.lr * schedule.factor(self.config, step.time) * self.plateau.factor
 
     def begin_epoch(self) -> None:
         """Called before the first step of an epoch."""
@@ -168,14 +169,20 @@ class Learner(ABC, Generic[Config, Model, Batch]):
 
     def end_epoch(self, figures: dict[str, float]) -> After:
         """Called after an epoch's validation."""
+        if self.config.schedule == "plateau":
+            sign = -1 if self.more_is_better and "loss" not in figures else 1
+            loss = sign * figures.get("loss", figures[self.monitor])
+            self.plateau.see(loss, self.config.patience, self.config.decay)
         return After.GO_ON
 
     def extra_state(self) -> dict[str, Any]:
         """What this process carries from step to step, in plain data and tensors."""
-        return {}
+        return {"plateau": asdict(self.plateau)} if self.config.schedule == "plateau" else {}
 
     def load_extra_state(self, state: dict[str, Any]) -> None:
         """Take up what :meth:`extra_state` gave; a ValueError if it cannot have been that."""
+        if self.config.schedule == "plateau":
+            self.plateau = schedule.Plateau.load(state.get("plateau"))
 
     # Steps -------------------------------------------------------------------------------------
 

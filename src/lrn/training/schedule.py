@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -26,9 +28,15 @@ def _averaged_sgd(parameters: Parameters, config: TrainConfig, **options: Any) -
     return torch.optim.ASGD(parameters, config.lr, **own)
 
 
+def _adadelta(parameters: Parameters, config: TrainConfig, **options: Any) -> torch.optim.Optimizer:
+    own = {"rho": 0.95, "eps": 1e-6, "weight_decay": config.weight_decay} | options
+    return torch.optim.Adadelta(parameters, config.lr, **own)
+
+
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": _adam,
     "sgd": _sgd,
+    "adadelta": _adadelta,
     "asgd": _averaged_sgd,
 }
 
@@ -36,7 +44,7 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 def optimizer(
     name: str, parameters: Parameters, config: TrainConfig, **options: Any
 ) -> torch.optim.Optimizer:
-    """A new optimizer: adam, sgd or asgd (averaged SGD); ``options`` go to torch's class."""
+    """A new optimizer: adam, sgd, adadelta or asgd (averaged SGD); ``options`` go to torch's class."""
     return _OPTIMIZERS[name](parameters, config, **options)
 
 
@@ -44,6 +52,8 @@ def state_names(optimizer: torch.optim.Optimizer) -> set[str]:
     """What an optimizer gathers for each weight."""
     if isinstance(optimizer, torch.optim.Adam):
         return {"step", "exp_avg", "exp_avg_sq"}
+    if isinstance(optimizer, torch.optim.Adadelta):
+        return {"step", "square_avg", "acc_delta"}
     if isinstance(optimizer, torch.optim.ASGD):
         return {"step", "eta", "mu", "ax"}
     return {"momentum_buffer"}
@@ -60,10 +70,47 @@ def factor(config: TrainConfig, time: float) -> float:
     """What the learning rate is multiplied by after ``time`` epochs.
 
     ``constant``: 1; ``linear``: falls to nothing at the last epoch's end; ``exponential``: is multiplied by
-    ``decay`` after every whole epoch.
+    ``decay`` after every whole epoch; ``plateau``: see :class:`Plateau`.
     """
     if config.schedule == "linear":
         return 1 - time / config.epochs
     if config.schedule == "exponential":
         return config.decay ** int(time)
     return 1.0
+
+
+@dataclass
+class Plateau:
+    """The rate that falls when the validation loss does not: what it has seen so far, all of it saved.
+
+    A loss that is not below the stored one wears patience down; when it is at its end, the rate falls, and
+    the loss of that moment is stored in place of the lowest.
+
+    >>> plateau = Plateau()
+    >>> for loss in (3.0, 3.5, 3.2, 3.1):
+    ...     plateau.see(loss, patience=2, decay=0.5)
+    >>> plateau
+    Plateau(factor=0.5, stored=3.1, worn=0)
+    """
+
+    factor: float = 1.0  # of the learning rate
+    stored: float = math.inf
+    worn: int = 0  # validations without a lower loss
+
+    def see(self, loss: float, patience: int, decay: float) -> None:
+        """Take notice of the loss of a validation."""
+        self.worn = 0 if loss < self.stored else self.worn + 1
+        if self.worn == 0:
+            self.stored = loss
+        elif self.worn >= patience:
+            self.factor, self.stored, self.worn = self.factor * decay, loss, 0
+
+    @classmethod
+    def load(cls, state: Any) -> Plateau:
+        """Take up what was saved of one; a ValueError if it cannot have been that."""
+        kinds = {field.name: type(field.default) for field in fields(cls)}
+        if isinstance(state, dict) and {name: type(value) for name, value in state.items()} == kinds:
+            found = cls(**state)
+            if 0 < found.factor <= 1 and not math.isnan(found.stored) and found.worn >= 0:
+                return found
+        raise ValueError(f"the saved state says of the falling rate {state!r:.80}")

@@ -37,8 +37,9 @@ def lines_of(figures: dict[str, Any]) -> Iterator[str]:
     """A line for each figure; those of a table come as a row for each of its entries."""
     for name, value in figures.items():
         if isinstance(value, dict):
+            width = max([6, *map(len, value)])
             for row, columns in value.items():
-                yield f"  {row:6} " + "  ".join(f"{key} {number:6}" for key, number in columns.items())
+                yield f"  {row:{width}} " + "  ".join(f"{key} {number:6}" for key, number in columns.items())
         else:
             yield f"{name:22} {value:,}" if isinstance(value, int) else f"{name:22} {value}"
 

@@ -37,7 +37,8 @@ class DocConfig(TrainConfig):
         dropout: on the input of the pooling; characters get half of it.
         drop_words: share of the words that training leaves to their characters.
         smoothing: of the labels.
-        schedule: exponential, a rate that falls by epoch; constant; or linear, to nothing at the end.
+        schedule: exponential, a rate that falls by epoch; constant; linear, to nothing at the end; or
+            plateau, when the validation loss does not fall.
         l2: weight of half the squared norm of all weights in the loss.
         batch_size: documents a batch.
         longest: training documents are cut to this many words; 0 does not cut.

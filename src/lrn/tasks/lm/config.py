@@ -37,7 +37,8 @@ class LMConfig(TrainConfig):
         bptt: usual length of a segment.
         delta: a segment is at most this much longer.
         optimizer: adam, or sgd, which turns to averaged SGD when validation no longer improves.
-        schedule: linear, a rate that falls to nothing at the end; constant; or exponential, by epoch.
+        schedule: linear, a rate that falls to nothing at the end; constant; exponential, by epoch; or
+            plateau, when the validation loss does not fall.
         nonmono: epochs without improvement before averaging begins.
         ar: weight of the activation regularisation.
         tar: weight of the temporal activation regularisation.

@@ -119,13 +119,15 @@ class LMLearner(TaskLearner[LMConfig, Corpus, Kept, LanguageModel, TextBatch]):
     def rate(self, step: Step) -> float:
         different = step.pieces[:: self.groups]
         scale: float = sum(piece.segment.scale for piece in different) / len(different)
-        return self.config.lr * scale * (1.0 if self.averaging else factor(self.config, step.time))
+        fallen = 1.0 if self.averaging else factor(self.config, step.time) * self.plateau.factor
+        return self.config.lr * scale * fallen
 
     def validation_options(self) -> dict[str, Any]:
         return {"columns": self.config.valid_columns}
 
     def end_epoch(self, figures: dict[str, float]) -> After:
         """The switch to averaged SGD or, when finetuning, the end: no progress for ``nonmono`` epochs."""
+        super().end_epoch(figures)
         stuck = no_progress(self.losses, figures["loss"], self.config.nonmono)
         self.losses.append(figures["loss"])
         if self.config.stage == "finetune":
@@ -136,9 +138,11 @@ class LMLearner(TaskLearner[LMConfig, Corpus, Kept, LanguageModel, TextBatch]):
         return After.GO_ON
 
     def extra_state(self) -> dict[str, Any]:
-        return {"losses": self.losses, "averaging": self.averaging, "states": self.states}
+        own = {"losses": self.losses, "averaging": self.averaging, "states": self.states}
+        return super().extra_state() | own
 
     def load_extra_state(self, state: dict[str, Any]) -> None:
+        super().load_extra_state(state)
         losses, averaging, states = (state.get(name) for name in ("losses", "averaging", "states"))
         if not isinstance(losses, list) or not all(isinstance(loss, float) for loss in losses):
             raise ValueError(f"the saved state's losses of validation are no numbers: {losses!r:.40}")

@@ -20,6 +20,7 @@ from lrn.text.batches import Batch, Packing, Tokens
 from lrn.text.bert import PieceBatch
 from lrn.text.folders import find_files
 from lrn.text.lines import Reading
+from lrn.text.sentences import Sentences, pack_types
 from lrn.text.spelling import SpellingTable
 from lrn.text.spelt import SpeltWords
 from lrn.text.treebank import treebank_tokens
@@ -122,27 +123,6 @@ def parse_words(parse: str) -> list[str]:
 
 
 # The data set -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Sentences:
-    """Sentences one after the other, as numbers of types."""
-
-    tokens: NDArray[np.int32]
-    offsets: NDArray[np.int64]  # [sentences + 1] where each begins
-
-    @classmethod
-    def of(cls, sentences: Sequence[Sequence[int]]) -> Sentences:
-        offsets = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
-        flat = np.fromiter((token for row in sentences for token in row), np.int32, int(offsets[-1]))
-        return cls(flat, offsets)
-
-    def __getitem__(self, number: int) -> NDArray[np.int32]:
-        return self.tokens[self.offsets[number] : self.offsets[number + 1]]
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        return np.diff(self.offsets)
 
 
 @dataclass(frozen=True)
@@ -266,21 +246,13 @@ def encode(
     before = np.cumsum([0, *first.batch_sizes[:-1].tolist()])  # words packed before a step
     memory = before[steps] + np.repeat(first.back.numpy()[order], lengths)
     return PairBatch(
-        table.tokens(np.concatenate([_packed(premises, first), _packed(hypotheses, second)])),
+        table.tokens(np.concatenate([pack_types(premises, first), pack_types(hypotheses, second)])),
         first,
         second,
         torch.from_numpy(memory),
         torch.from_numpy(starts),
         torch.from_numpy(np.asarray(labels, dtype=np.int64)),
     )
-
-
-def _packed(rows: Sequence[NDArray[np.int32]], packing: Packing) -> NDArray[np.int32]:
-    padded = np.zeros(packing.mask.shape, np.int32)  # [B, T]
-    for place, row in zip(padded, rows, strict=True):
-        place[: len(row)] = row
-    flat: NDArray[np.int32] = padded.reshape(-1)[packing.places.numpy()]  # [N]
-    return flat
 
 
 def encode_words(

@@ -1,0 +1,1 @@
+"""Reading comprehension: which words of a paragraph answer a question about it."""

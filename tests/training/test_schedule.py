@@ -1,0 +1,89 @@
+"""Optimizers and schedules by name: Adadelta against its formula, the rate that falls on a plateau."""
+
+import math
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from lrn.training import schedule
+from lrn.training.config import OPTIMIZERS, TrainConfig
+from lrn.training.schedule import Plateau
+
+
+@pytest.mark.parametrize("name", [*OPTIMIZERS, "asgd"])
+def test_what_an_optimizer_gathers(name):
+    weight = torch.nn.Parameter(torch.ones(3))
+    made = schedule.optimizer(name, [weight], TrainConfig(lr=0.1))
+    weight.sum().backward()
+    made.step()
+    gathered = set(made.state[weight])
+    assert gathered <= schedule.state_names(made)
+    assert gathered == schedule.state_names(made) or name == "sgd"  # which gathers only with a momentum
+
+
+def test_adadelta_is_tensorflows():
+    """With its constants: what it has gathered of squared gradients and of squared steps decays by 0.95."""
+    draw = torch.Generator().manual_seed(1)
+    weight = torch.nn.Parameter(torch.randn(4, generator=draw, dtype=torch.float64))
+    made = schedule.optimizer("adadelta", [weight], TrainConfig(lr=0.5))
+    expected, squares, steps = weight.detach().clone(), torch.zeros(4).double(), torch.zeros(4).double()
+    for _ in range(5):
+        gradient = torch.randn(4, generator=draw, dtype=torch.float64)
+        weight.grad = gradient.clone()
+        made.step()
+        squares = 0.95 * squares + 0.05 * gradient**2
+        step = torch.sqrt(steps + 1e-6) / torch.sqrt(squares + 1e-6) * gradient
+        steps = 0.95 * steps + 0.05 * step**2
+        expected -= 0.5 * step
+    torch.testing.assert_close(weight.detach(), expected, rtol=0, atol=1e-14)
+
+
+def seen(losses, patience=3, decay=0.5):
+    plateau, factors = Plateau(), []
+    for loss in losses:
+        plateau.see(loss, patience, decay)
+        factors.append(plateau.factor)
+    return factors
+
+
+@pytest.mark.parametrize(
+    ("losses", "factors"),
+    [
+        ([5, 4, 3, 2], [1, 1, 1, 1]),
+        ([5, 6, 7, 8], [1, 1, 1, 0.5]),
+        ([5, 5, 5, 5], [1, 1, 1, 0.5]),  # not below is not better
+        ([5, 6, 7, 4, 6, 7, 8], [1, 1, 1, 1, 1, 1, 0.5]),
+        ([5, 6, 7, 8, 7.5, 9, 9, 9], [1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25]),  # 8 is stored, and 7.5 below it
+    ],
+)
+def test_the_rate_falls_when_patience_is_at_its_end(losses, factors):
+    assert seen(losses) == factors
+
+
+def test_what_is_saved_comes_back():
+    plateau = Plateau(0.25, 3.5, 2)
+    assert Plateau.load(asdict(plateau)) == plateau
+    assert Plateau.load(asdict(Plateau())) == Plateau()
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        3,
+        {},
+        {"factor": "1", "stored": 3.0, "worn": 0},
+        {"factor": 0.0, "stored": 3.0, "worn": 0},
+        {"factor": 2.0, "stored": 3.0, "worn": 0},
+        {"factor": 1.0, "stored": math.nan, "worn": 0},
+        {"factor": 1.0, "stored": "low", "worn": 0},
+        {"factor": 1.0, "stored": 3.0, "worn": -1},
+        {"factor": 1.0, "stored": 3.0, "worn": 1.0},
+        {"factor": 1.0, "stored": 3.0, "worn": 0, "more": 1},
+    ],
+    ids=str,
+)
+def test_a_state_that_was_never_saved(state):
+    with pytest.raises(ValueError, match="the saved state says of the falling rate"):
+        Plateau.load(state)
