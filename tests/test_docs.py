@@ -140,10 +140,10 @@ def write_nli(folder):
 def write_rc(folder):
     """Thirty articles of a paragraph each."""
     folder.mkdir()
-    text = "Anna Novak was born in Linz."
     asked = {"question": "Where was Anna Novak born?", "answers": [{"text": "Linz", "answer_start": 23}]}
     articles = [
-        {"title": f"Article {n}", "paragraphs": [{"context": text, "qas": [asked]}]} for n in range(30)
+        {"title": f"{n}", "paragraphs": [{"context": f"Anna Novak was born in Linz in {n}.", "qas": [asked]}]}
+        for n in range(1900, 1930)
     ]
     (folder / "articles.json").write_text(json.dumps({"version": "1.1", "data": articles}))
 
