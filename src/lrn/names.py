@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 UNITS = ("lrn", "olrn", "glrn", "elrn", "atr", "sru", "lstm", "gru")
-TASKS = ("lm", "ner", "doc", "nli")
+TASKS = ("lm", "ner", "doc", "nli", "mt")
 ENGINES = ("cpu", "torch")
 """The fastest first."""
 

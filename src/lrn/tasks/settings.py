@@ -24,7 +24,8 @@ class TaskSettings:
         commands: settings of commands for runs of this task alone, by the command's name.
         counted: presets whose parameters are counted beside the paper's, with the sizes that its data had.
         note: what there is to say about those counts.
-        files: the names of the files in a folder of data; where there are several ways to name them, each.
+        files: the names of the files in a folder of data; where there are several ways to name them, each. If
+            they depend on other settings there are none, and ``check`` looks for them.
         described: how the files are called, in words, where a list of their names would be too long.
         builtin: names of built-in data beside that without a name.
         check: raises an error for settings of a training that name what cannot be used; nothing slow.
@@ -53,5 +54,10 @@ class TaskSettings:
             return
         if self.builtin and data.startswith("builtin:"):
             choice("built-in data", data, self.builtin)
+            return
+        if not self.files:
+            if not Path(data).is_dir():
+                what = "is a file; expected a folder" if Path(data).exists() else "does not exist; expected"
+                raise FileNotFoundError(f"{data} {what} with {self.described}; without --data {default}")
             return
         find_files(Path(data), self.files, f"without --data {default}", self.described)

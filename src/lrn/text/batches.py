@@ -56,6 +56,31 @@ def in_buckets(
     return [cut[place] for place in draw.permutation(len(cut))]
 
 
+def by_tokens(lengths: NDArray[np.int64], tokens: int, *, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+    """Cut an epoch into batches of at most so many ``tokens``: sequences times the length of the longest.
+
+    The sequences are shuffled, then sorted by length within buckets of about 50 batches, and the batches come
+    in random order. A sequence that is longer than all that is a batch of its own.
+
+    >>> cut = by_tokens(np.array([9, 3, 9, 3, 1]), 10, seed=1, epoch=0)
+    >>> sorted(sorted(batch.tolist()) for batch in cut)
+    [[0], [1, 3, 4], [2]]
+    """
+    draw = np.random.default_rng([seed, epoch])
+    order = draw.permutation(len(lengths))
+    size = max(1, int(BUCKET * tokens / max(1.0, float(lengths.mean()))))  # sequences
+    cut = []
+    for start in range(0, len(order), size):
+        bucket = order[start : start + size]
+        bucket = bucket[np.argsort(-lengths[bucket], kind="stable")]
+        place = 0
+        while place < len(bucket):
+            count = max(1, tokens // max(1, int(lengths[bucket[place]])))
+            cut.append(bucket[place : place + count])
+            place += count
+    return [cut[place] for place in draw.permutation(len(cut))]
+
+
 def padded(sequences: Sequence[Sequence[int]]) -> Tensor:
     """Lay sequences one below the other, int64 ``[B, T]``, with zeros behind the shorter ones.
 
@@ -145,6 +170,40 @@ class Packing(Batch):
         places = (order * len(steps) + steps[:, None])[there]  # [N]
         arrays = (sizes, there.sum(1), order, back, places, steps < sizes[:, None])
         return cls(*map(torch.from_numpy, arrays))
+
+    def one_by_one(self, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Where the packed steps of one sequence after the other are, ``[N]``, and where each begins there,
+        ``[B + 1]``; the sequences in the ``order`` given, else as they came.
+
+        >>> packing = Packing.of([1, 3])
+        >>> packing.one_by_one()
+        (tensor([1, 0, 2, 3]), tensor([0, 1, 4]))
+        """
+        back, lengths = self.back.numpy(), self.lengths.numpy()
+        if order is not None:
+            back, lengths = back[order.numpy()], lengths[order.numpy()]
+        starts = np.cumsum([0, *lengths])
+        steps = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)  # of each in its sequence
+        places = self._before[steps] + np.repeat(back, lengths)
+        return torch.from_numpy(places), torch.from_numpy(starts)
+
+    def backwards(self) -> Tensor:
+        """Where the packed steps are when every sequence is read from its end, ``[N]``.
+
+        >>> Packing.of([1, 3]).backwards()
+        tensor([3, 1, 2, 0])
+        """
+        sizes = self.batch_sizes.numpy()
+        steps = np.repeat(np.arange(len(sizes)), sizes)  # [N]
+        rows = np.arange(len(steps)) - self._before[steps]
+        last = self.lengths.numpy()[self.order.numpy()][rows] - 1
+        return torch.from_numpy(self._before[last - steps] + rows)
+
+    @property
+    def _before(self) -> NDArray[np.int64]:
+        """How many steps are packed before the first, second, … ones."""
+        found: NDArray[np.int64] = np.cumsum([0, *self.batch_sizes[:-1].tolist()])
+        return found
 
     def packed(self, steps: Tensor) -> PackedSequence:
         """Wrap steps that are in packed order already, ``[N, ...]``, as recurrent layers take them."""

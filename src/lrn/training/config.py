@@ -11,18 +11,19 @@ from lrn.names import UNITS
 
 ACCELERATORS = ("auto", "cpu", "cuda", "mps")
 OPTIMIZERS = ("adam", "sgd")
-SCHEDULES = ("constant", "linear", "exponential")
+SCHEDULES = ("constant", "linear", "exponential", "chen")
 PRECISIONS = ("32", "bf16", "16")
 PARTS = ("train", "valid", "test")
 
 _LARGEST = {
     2**63 - 1: "seed",
-    10**9: "epochs max_steps save_steps nonmono min_count words top_k",
+    10**9: "epochs keep_epochs max_steps save_steps nonmono min_count threshold words top_k"
+    " warmup decay_from decay_to",
     10**8: "sentences documents pairs longest longest_test",
-    10**6: "batch_size small_batch accumulate columns valid_columns bptt delta",
+    10**6: "batch_size batch_tokens small_batch accumulate columns valid_columns bptt delta merges",
     65_536: "embedding hidden heads last dense word_width char_width char_hidden nodes",
     4_096: "threads devices",
-    1_000: "layers experts top",
+    1_000: "layers encoder_layers decoder_layers experts top beam nbest replicas",
 }
 MOST = {name: most for most, names in _LARGEST.items() for name in names.split()}
 """The largest value of every whole number that can be set: beyond it is a slip of the hand, not a wish."""
@@ -53,8 +54,13 @@ class TrainConfig:
         clip: largest norm of the gradient; 0 does not clip.
         ema: decay of the average of the weights that is evaluated and saved as best; 0 keeps none.
         optimizer: adam or sgd.
-        schedule: constant learning rate; linear, falling to nothing at the end; or exponential, by epoch.
+        schedule: constant learning rate; linear, falling to nothing at the end; exponential, by epoch; or
+            chen (Chen et al., 2018): rising to its multiple, then falling step by step.
         decay: exponential schedule only: the learning rate is multiplied by it after every epoch.
+        replicas: chen schedule only: by how much the rate rises, and by how much faster time goes.
+        warmup: chen schedule only: steps to rise in, times the replicas.
+        decay_from: chen schedule only: where the rate begins to fall, in steps times the replicas.
+        decay_to: chen schedule only: where it has fallen to half of lr, counted in the same way.
         weight_decay: of the optimizer.
         l2: weight of half the squared norm of all weights in the loss.
         accumulate: batches whose gradients are added up to one step.
@@ -64,6 +70,7 @@ class TrainConfig:
         nodes: machines (start each with torchrun).
         threads: threads of this process, at most the cores there are; 0 leaves it to torch.
         save_steps: training steps between two saved states to resume from.
+        keep_epochs: epochs whose weights are kept, the latest ones, for `lrn average`.
         max_steps: stop after this many steps in all; 0 goes on to the last epoch.
         test: score the best weights on the test data when training is done.
     """
@@ -81,6 +88,10 @@ class TrainConfig:
     optimizer: str = "adam"
     schedule: str = "constant"
     decay: float = 0.5
+    replicas: int = 4
+    warmup: int = 400
+    decay_from: int = 600_000
+    decay_to: int = 1_200_000
     weight_decay: float = 0.0
     l2: float = 0.0
     accumulate: int = 1
@@ -90,6 +101,7 @@ class TrainConfig:
     nodes: int = 1
     threads: int = 0
     save_steps: int = 200
+    keep_epochs: int = 0
     max_steps: int = 0
     test: bool = True
 
@@ -100,9 +112,9 @@ class TrainConfig:
         self.optimizer = choice("optimizer", self.optimizer, OPTIMIZERS)
         self.schedule = choice("schedule", self.schedule, SCHEDULES)
         check_numbers(self)
-        for name in ("epochs", "accumulate", "devices", "nodes", "save_steps"):
+        for name in ("epochs", "accumulate", "devices", "nodes", "save_steps", "replicas", "warmup"):
             at_least(self, name, 1)
-        for name in ("seed", "clip", "threads", "max_steps", "weight_decay", "l2"):
+        for name in ("seed", "clip", "threads", "max_steps", "weight_decay", "l2", "keep_epochs"):
             at_least(self, name, 0)
         if not self.lr > 0:
             raise ValueError(f"lr must be positive, got {self.lr}")
@@ -110,6 +122,10 @@ class TrainConfig:
             raise ValueError(f"ema must be from 0 to below 1, got {self.ema}")
         if not 0 < self.decay <= 1:
             raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
+        if not 0 <= self.decay_from < self.decay_to:
+            raise ValueError(
+                f"decay_from must be at least 0 and below decay_to, {self.decay_to}, got {self.decay_from}"
+            )
         if (self.precision, self.accelerator) == ("16", "cpu"):
             raise ValueError("precision 16 is for GPUs; with accelerator cpu it must be 32 or bf16")
 

@@ -152,7 +152,7 @@ class Learner(ABC, Generic[Config, Model, Batch]):
 
     def rate(self, step: Step) -> float:
         """The learning rate of a step."""
-        return self.config.lr * schedule.factor(self.config, step.time)
+        return self.config.lr * schedule.factor(self.config, step.time, self.progress.step)
 
     def begin_epoch(self) -> None:
         """Called before the first step of an epoch."""

@@ -119,7 +119,11 @@ class LMLearner(TaskLearner[LMConfig, Corpus, Kept, LanguageModel, TextBatch]):
     def rate(self, step: Step) -> float:
         different = step.pieces[:: self.groups]
         scale: float = sum(piece.segment.scale for piece in different) / len(different)
-        return self.config.lr * scale * (1.0 if self.averaging else factor(self.config, step.time))
+        return (
+            self.config.lr
+            * scale
+            * (1.0 if self.averaging else factor(self.config, step.time, self.progress.step))
+        )
 
     def validation_options(self) -> dict[str, Any]:
         return {"columns": self.config.valid_columns}

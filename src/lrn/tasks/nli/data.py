@@ -20,6 +20,7 @@ from lrn.text.batches import Batch, Packing, Tokens
 from lrn.text.bert import PieceBatch
 from lrn.text.folders import find_files
 from lrn.text.lines import Reading
+from lrn.text.sentences import Sentences, packed_rows
 from lrn.text.spelling import SpellingTable
 from lrn.text.spelt import SpeltWords
 from lrn.text.treebank import treebank_tokens
@@ -122,27 +123,6 @@ def parse_words(parse: str) -> list[str]:
 
 
 # The data set -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Sentences:
-    """Sentences one after the other, as numbers of types."""
-
-    tokens: NDArray[np.int32]
-    offsets: NDArray[np.int64]  # [sentences + 1] where each begins
-
-    @classmethod
-    def of(cls, sentences: Sequence[Sequence[int]]) -> Sentences:
-        offsets = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
-        flat = np.fromiter((token for row in sentences for token in row), np.int32, int(offsets[-1]))
-        return cls(flat, offsets)
-
-    def __getitem__(self, number: int) -> NDArray[np.int32]:
-        return self.tokens[self.offsets[number] : self.offsets[number + 1]]
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        return np.diff(self.offsets)
 
 
 @dataclass(frozen=True)
@@ -259,28 +239,15 @@ def encode(
 ) -> PairBatch:
     """Make a batch of pairs, no sentence of them empty; each is given as the numbers of its words' types."""
     first, second = (Packing.of([len(row) for row in rows]) for rows in (premises, hypotheses))
-    order = second.order.numpy()
-    lengths = first.lengths.numpy()[order]
-    starts = np.cumsum([0, *lengths])
-    steps = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)  # of each word in its premise
-    before = np.cumsum([0, *first.batch_sizes[:-1].tolist()])  # words packed before a step
-    memory = before[steps] + np.repeat(first.back.numpy()[order], lengths)
+    memory, starts = first.one_by_one(second.order)
     return PairBatch(
-        table.tokens(np.concatenate([_packed(premises, first), _packed(hypotheses, second)])),
+        table.tokens(np.concatenate([packed_rows(premises, first), packed_rows(hypotheses, second)])),
         first,
         second,
-        torch.from_numpy(memory),
-        torch.from_numpy(starts),
+        memory,
+        starts,
         torch.from_numpy(np.asarray(labels, dtype=np.int64)),
     )
-
-
-def _packed(rows: Sequence[NDArray[np.int32]], packing: Packing) -> NDArray[np.int32]:
-    padded = np.zeros(packing.mask.shape, np.int32)  # [B, T]
-    for place, row in zip(padded, rows, strict=True):
-        place[: len(row)] = row
-    flat: NDArray[np.int32] = padded.reshape(-1)[packing.places.numpy()]  # [N]
-    return flat
 
 
 def encode_words(
