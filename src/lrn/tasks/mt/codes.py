@@ -1,4 +1,4 @@
-"""Sentences as numbers of pieces, and pieces as sentences: what a run needs to read and write its languages."""
+"""Sentences as numbers of pieces and back: what a run needs to read and write its two languages."""
 
 from __future__ import annotations
 

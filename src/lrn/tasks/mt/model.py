@@ -101,8 +101,8 @@ class Decoder(nn.Module):
     def forward(
         self, x: Tensor, sizes: Sequence[int], memory: Memory, states: Sequence[UserState]
     ) -> tuple[Tensor, list[Tensor]]:
-        """Read packed inputs ``[M, H]``; returns what to say at each, ``[M, H]``, and for each step the weights
-        with which the source was looked at, ``[rows, heads, S]``."""
+        """Read packed inputs ``[M, H]``; returns what to say at each, ``[M, H]``, and for each step the
+        weights with which the source was looked at, ``[rows, heads, S]``."""
         walked = self.first(x, sizes, memory, states[0])
         x = self.residuals[0](x, walked.output)
         for layer, residual, state in zip(self.layers, self.residuals[1:], states[1:], strict=True):
@@ -128,8 +128,8 @@ class Decoder(nn.Module):
 
 @dataclass(frozen=True)
 class Opened:
-    """Sentences that have been read, ready to be translated: what the decoder looks at, one sentence behind the
-    other, their lengths, and what its layers begin with."""
+    """Sentences that have been read, ready to be translated: what the decoder looks at, one sentence behind
+    the other, their lengths, and what its layers begin with."""
 
     keys: Tensor  # [N, H]
     values: Tensor  # [N, H]
@@ -181,7 +181,7 @@ class Translator(nn.Module):
                 nn.init.uniform_(parameter, -bound, bound)
 
     def forward(self, batch: PairBatch) -> Tensor:
-        """Return the scores of all pieces that could come at each place of the translations, ``[M, types]``."""
+        """Return the scores of all pieces that may come at each place of the translations, ``[M, types]``."""
         return self.scores(self.read(batch)[0])
 
     def read(self, batch: PairBatch) -> tuple[Tensor, list[Tensor]]:

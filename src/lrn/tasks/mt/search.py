@@ -187,7 +187,7 @@ class _Rows:
         return cls(opened, sentences, opened.states, opened.memory(sentences))
 
     def step(self, model: Translator, tokens: Tensor | None, limits: Sequence[int]) -> Tensor:
-        """Go a piece further; returns the logarithms of the probabilities of all next ones, ``[rows, types]``.
+        """Go a piece further; returns the logarithms of all next ones' probabilities, ``[rows, types]``.
 
         What may not come has none: padding, unknown words, an end before anything else, and anything but an
         end where the limit is reached.
