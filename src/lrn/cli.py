@@ -27,6 +27,9 @@ EXTRAS = {
     "safetensors": "train",
     "matplotlib": "plot",
     "transformers": "bert",
+    "sacrebleu": "mt",
+    "sacremoses": "mt",
+    "tokenizers": "mt",
 }
 NO_MEMORY = ("not enough memory", "can't allocate", "out of memory")
 OVERVIEW = f"""\

@@ -40,10 +40,8 @@ class Affine(nn.Module):
         """Map ``[..., inputs]`` to ``[..., outputs]``."""
         if self.scale is None or self.norm is None:
             return F.linear(x, self.weight, self.bias)
-        if self.bias is None or self.offset is None:
-            bias = self.bias if self.offset is None else self.offset
-        else:
-            bias = self.bias + self.offset
+        added = [part for part in (self.bias, self.offset) if part is not None]
+        bias = added[0] + added[1] if len(added) == 2 else added[0] if added else None
         return cells.normalise(F.linear(x, self.weight), self.norm, self.scale, bias)
 
     def extra_repr(self) -> str:

@@ -52,7 +52,7 @@ def hidden_biased_unit(name: str, input_size: int, hidden_size: int, norm: str |
     48
     """
     kind = CLASSES[name]
-    plain = {"activation": "identity"} if kind.activations else {}
+    plain: dict[str, Any] = {"activation": "identity"} if kind.activations else {}
     if norm is None and name in ("gru", "lstm"):
         return kind(input_size, hidden_size)
     kind = _BIASED.get(name, kind)

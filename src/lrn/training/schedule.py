@@ -82,5 +82,5 @@ def chen(step: int, replicas: int, warmup: int, start: int, end: int) -> float:
     [1.0, 2.5, 4.0, 4.0, 1.414, 0.5]
     """
     n = replicas
-    fallen = n * (2 * n) ** ((start - n * step) / (end - start))
+    fallen: float = n * (2 * n) ** ((start - n * step) / (end - start))
     return min(1 + step * (n - 1) / (n * warmup), float(n), fallen)

@@ -1,4 +1,4 @@
-"""What the tests of the translation model share: small settings, sentences, models, learners and trainings."""
+"""What the tests of the translation model share: small settings, sentences, models, trainings."""
 
 from pathlib import Path
 

@@ -58,7 +58,7 @@ class Corpus:
     def part(self, name: str) -> Part:
         """A part; a FileNotFoundError that lists all if there is none of that name."""
         if name not in self.made:
-            need(self.files | dict.fromkeys(self.made, ()), self.where, *self.languages, [name])
+            need({*self.files, *self.made}, self.where, *self.languages, [name])
             self.made[name] = read_part(*self.files[name], self.progress)
         return self.made[name]
 
@@ -162,7 +162,7 @@ def without_broken(part: Numbered, longest: int, ratio: float) -> Numbered:
     empty = least == 0
     long = ~empty & (most > longest) if longest else np.zeros_like(empty)
     unlike = ~empty & ~long & (most > ratio * least) if ratio else np.zeros_like(empty)
-    good = np.flatnonzero(~(empty | long | unlike))
+    good = np.flatnonzero(~(empty | long | unlike)).tolist()
     reasons = {"empty": int(empty.sum()), "too long": int(long.sum()), "ratio": int(unlike.sum())}
     return Numbered(
         Sentences.of([part.sources[n].tolist() for n in good]),

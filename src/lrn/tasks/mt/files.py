@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from lrn.text.moses import ISO_639_3
@@ -36,8 +36,8 @@ def find_parts(folder: Path, source: str, target: str) -> dict[str, Files]:
             there = next((other for other in others if other.is_file()), None)
             if name and path.name.endswith(end) and path.is_file() and there is not None:
                 found.setdefault(name, (path, there))
-    roles = {role: name for role in ROLES if (name := _serving(role, found)) is not None}
-    return found | {role: found[name] for role, name in roles.items()}
+    serving = {role: _serving(role, found) for role in ROLES}
+    return found | {role: found[name] for role, name in serving.items() if name is not None}
 
 
 def _ends(language: str) -> list[str]:
@@ -59,9 +59,7 @@ def _serving(role: str, names: Iterable[str]) -> str | None:
     return None
 
 
-def need(
-    parts: Mapping[str, Files], folder: str | Path, source: str, target: str, names: Iterable[str]
-) -> None:
+def need(parts: Collection[str], folder: str | Path, source: str, target: str, names: Iterable[str]) -> None:
     """Raise a FileNotFoundError that says what is missing if one of the parts is."""
     missing = [name for name in names if name not in parts]
     if not missing:

@@ -117,6 +117,7 @@ class Decoder(nn.Module):
         found = [state]
         x = self.residuals[0](x, hidden(state)[0])
         for layer, residual, before in zip(self.layers, self.residuals[1:], states[1:], strict=True):
+            assert isinstance(layer, TwoCells)
             found.append(layer.step(x, context, before))
             x = residual(x, hidden(found[-1])[0])
         return self._read(x, context), found

@@ -58,7 +58,8 @@ class Search:
         >>> Search(length_penalty=1.0).norm(7)
         2.0
         """
-        return ((5 + pieces) / 6) ** self.length_penalty
+        divided: float = ((5 + pieces) / 6) ** self.length_penalty
+        return divided
 
 
 class _Sentence:
