@@ -48,6 +48,7 @@ LM = (
 NER = "--word_width 8 --char_width 4 --char_hidden 4 --hidden 8 --dense 8"
 DOC = "--word_width 8 --char_width 4 --hidden 8 --batch_size 8"
 NLI = f"{DOC} --heads 2"
+MT = "--hidden 8 --heads 2 --merges 60 --batch_tokens 200"
 PAIR = "--units lstm,lrn --seeds 1 --data DIR"  # every run of a comparison is a process of its own
 SMALL = {
     "bench": "--shape 2,1,4 --seconds 0.05",
@@ -58,30 +59,42 @@ SMALL = {
     "train ner": f"{NER} {STEPS}",
     "train doc": f"{DOC} {STEPS}",
     "train nli": f"{NLI} {STEPS}",
+    "train mt": f"{MT} --threads 1 --overwrite --epochs 2",
     "train --resume": "",
     "compare lm": f"{LM} {STEPS} {PAIR}",
     "compare ner": f"{NER} {STEPS} {PAIR}",
     "compare doc": f"{DOC} {STEPS} {PAIR}",
     "compare nli": f"{NLI} {STEPS} {PAIR}",
+    "compare mt": f"{MT} {STEPS} {PAIR}",
     "evaluate lm": "--words 20 --threads 1",
     "evaluate ner": "",
     "evaluate doc": "--threads 1",
     "evaluate nli": "--threads 1",
+    "evaluate mt": "--threads 1",
     "predict lm": "",
     "predict ner": "",
     "predict doc": "",
     "predict nli": "",
+    "predict mt": "",
     "memory doc": "--overwrite",
+    "average": "",
     "export": "",
     "import": "",
 }
-BUILT_IN = {"lm": "--fraction 0.02", "ner": "--sentences 60", "doc": "--documents 100", "nli": "--pairs 100"}
+BUILT_IN = {
+    "lm": "--fraction 0.02",
+    "ner": "--sentences 60",
+    "doc": "--documents 100",
+    "nli": "--pairs 100",
+    "mt": "--pairs 100",
+}
 ONLY = {"memory": "doc"}  # commands for runs of one task alone
 WHOLE = (
     "bench",
     "doctor",
     "gradients",
     "params",
+    "average",
     "export",
     "import",
 )  # commands that are the same for all tasks
@@ -125,6 +138,14 @@ def write_nli(folder):
         (folder / f"{part}.tsv").write_text("label\tpremise\thypothesis\n" + "".join(rows))
 
 
+def write_mt(folder):
+    folder.mkdir()
+    for part in ("train", "valid", "test_2017_flickr"):
+        for language, lamp in (("en", "a lamp costs"), ("de", "eine Lampe kostet")):
+            lines = [f"{lamp} {n} dollars .\n" for n in range(20)]
+            (folder / f"{part}.{language}").write_text("".join(lines))
+
+
 def write_bert(folder):
     """A small one with random weights."""
     import transformers
@@ -143,7 +164,7 @@ def write_bert(folder):
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
 
 
-DATA = {"lm": write_lm, "ner": write_ner, "doc": write_doc, "nli": write_nli}
+DATA = {"lm": write_lm, "ner": write_ner, "doc": write_doc, "nli": write_nli, "mt": write_mt}
 
 
 # Reading a page ----------------------------------------------------------------------------------
@@ -345,7 +366,7 @@ def reader(tmp_path, monkeypatch):
 def nothing_runs(monkeypatch):
     """Commands stop where their settings have been read and checked."""
     places = [(commands, name) for name in ("train", "resume", "evaluate", "predict", "memory")]
-    places += [(commands, name) for name in ("gradients", "params", "export", "import_")]
+    places += [(commands, name) for name in ("gradients", "params", "average", "export", "import_")]
     places.append((compare, "compare"))
     for module, name in [*places, (bench, "run"), (doctor, "run")]:
         monkeypatch.setattr(module, name, lambda *args, **more: 0, raising=False)

@@ -27,6 +27,7 @@ SMALL = {
     "ner": {"word_width": 8, "char_width": 4, "char_hidden": 4, "hidden": 8, "dense": 8, "sentences": 60},
     "doc": {"word_width": 8, "char_width": 4, "hidden": 8, "batch_size": 8, "documents": 100},
     "nli": {"word_width": 8, "char_width": 4, "hidden": 8, "heads": 2, "batch_size": 8, "pairs": 100},
+    "mt": {"hidden": 8, "heads": 2, "merges": 60, "batch_tokens": 200, "pairs": 100},
 }
 SETTINGS = {
     "plain": {},
@@ -38,6 +39,7 @@ OWN = {
     "ner": {"drop_words": 0.3},
     "doc": {"drop_words": 0.1, "smoothing": 0.1, "l2": 1e-5},
     "nli": {"dropout": 0.3, "smoothing": 0.1, "l2": 1e-5, "norm": "rms"},
+    "mt": {"dropout": 0.3, "smoothing": 0.1, "norm": "rms"},
 }
 
 

@@ -38,6 +38,11 @@ def test_error(classes, documents, expected):
     assert paper.error("quick", classes, documents) == {}
 
 
+def test_bleu():
+    assert paper.bleu("paper", 4_500_000)["olrn"] == "26.73"
+    assert paper.bleu("paper", 29_000) == paper.bleu("small", 4_500_000) == {}
+
+
 def test_parameters():
     assert [paper.parameters(task, "paper")["lrn"] for task in ("ner", "doc")] == ["129K", "151K"]
     assert paper.parameters("lm", "paper-ptb")["lstm"] == "22M"

@@ -55,9 +55,4 @@ class TaskSettings:
         if self.builtin and data.startswith("builtin:"):
             choice("built-in data", data, self.builtin)
             return
-        if not self.files:
-            if not Path(data).is_dir():
-                what = "is a file; expected a folder" if Path(data).exists() else "does not exist; expected"
-                raise FileNotFoundError(f"{data} {what} with {self.described}; without --data {default}")
-            return
-        find_files(Path(data), self.files, f"without --data {default}", self.described)
+        find_files(Path(data), self.files or ((),), f"without --data {default}", self.described)

@@ -44,7 +44,7 @@ def learner(data=None, **own):
     return made
 
 
-def write_pairs(folder: Path, count: int = 60) -> Path:
+def write_pairs(folder: Path, count: int = 40) -> Path:
     """Made sentences in pairs of files, with a second test part."""
     folder.mkdir(exist_ok=True)
     for part, names in (("train", ["train"]), ("valid", ["val"]), ("test", ["test_2016", "test_2017"])):

@@ -111,7 +111,7 @@ def read_folder(folder: Path, source: str, target: str, progress: Progress) -> C
 
 def read_builtin(pairs: int, seed: int = 1) -> Corpus:
     """Make sentences with :mod:`generator`; those of valid and test, training does not have."""
-    small = max(100, pairs // 20)
+    small = max(30, pairs // 20)
     made = {}
     for part, count in zip(PARTS, (pairs, small, small), strict=True):
         found = generator.pairs(count, part=part, seed=seed)

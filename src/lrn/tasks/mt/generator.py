@@ -84,8 +84,8 @@ def pairs(count: int, *, part: str = "train", seed: int = 1) -> list[Pair]:
 
     >>> for english, german in pairs(2, part="test", seed=4):
     ...     print(english, "|", german)
-    The film begins at 3:46 pm. | Der Film beginnt um 15:46 Uhr.
-    The exam begins at a quarter past five. | Die Prüfung beginnt um Viertel nach fünf.
+    The concert is on Wednesday. | Das Konzert ist am Mittwoch.
+    She bought the bicycle on Sunday. | Sie hat das Fahrrad am Sonntag gekauft.
     """
     tenths = TENTHS[choice("part", part, PARTS)]
     draw = random.Random(f"{seed} {part}")
