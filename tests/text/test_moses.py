@@ -2,9 +2,9 @@
 
 import pytest
 
-pytest.importorskip("sacremoses")
-
 from lrn.text.moses import Moses
+
+pytest.importorskip("sacremoses")
 
 TEXTS = [
     ("en", "The bank's open, isn't it?", ["The", "bank", "'s", "open", ",", "isn", "'t", "it", "?"]),

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("tokenizers")
-
 from lrn.text.subwords import Subwords, is_cut, joined
+
+pytest.importorskip("tokenizers")
 
 COUNTS = Counter({"low": 5, "lower": 2, "newest": 6, "widest": 3})
 LETTERS = "lowernstid"
@@ -47,8 +47,7 @@ def test_a_letter_that_training_did_not_have(subwords):
 
 def test_pieces_that_are_not_known(subwords):
     """They fall into those that they were joined of, down to letters."""
-    whole = subwords.cut("newest")
-    assert "est" in {piece for piece in whole} or whole == ("newest",)
+    assert len(subwords.cut("newest")) < 6
     cut = subwords.cut("newest", known=set())
     assert cut == ("n@@", "e@@", "w@@", "e@@", "s@@", "t")
     assert subwords.cut("newest", known={"est"})[-1] == "est"

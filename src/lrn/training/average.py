@@ -6,7 +6,6 @@ import os
 import shutil
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from lrn.files import hindrance
@@ -56,6 +55,7 @@ def check_free(out: Path) -> None:
 def mean(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     """The mean of several models' weights; what is no fraction, a count for example, is the last one's.
 
+    >>> import torch
     >>> mean([{"w": torch.tensor([1.0, 2.0])}, {"w": torch.tensor([3.0, 2.0])}])
     {'w': tensor([2., 2.])}
     """

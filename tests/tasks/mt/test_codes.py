@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-pytest.importorskip("sacremoses")
-
 from lrn.tasks.mt.codes import Codes
 from lrn.text.vocabulary import SPECIALS
+
+pytest.importorskip("sacremoses")
 
 ENGLISH = ["The lamp costs $5.", "The lamps cost $15.", "A lamp."] * 4
 GERMAN = ["Die Lampe kostet 5 Dollar.", "Die Lampen kosten 15 Dollar.", "Eine Lampe."] * 4

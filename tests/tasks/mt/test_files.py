@@ -61,7 +61,7 @@ def test_half_a_pair_is_none(tmp_path):
 
 
 def test_no_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no folder .*/none"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*/none"):
         find_parts(tmp_path / "none", "en", "de")
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="is a file, not the folder that holds it"):

@@ -60,7 +60,7 @@ def test_the_same_seed_makes_the_same():
 
 def times():
     draw = random.Random(2)
-    return {english: german for english, german in (generator.time(draw) for _ in range(5000))}
+    return dict(generator.time(draw) for _ in range(5000))
 
 
 def test_times():

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-sacrebleu = pytest.importorskip("sacrebleu")
-
 from lrn.tasks.mt.score import judge
+
+sacrebleu = pytest.importorskip("sacrebleu")
 
 FOUND = ["The cat sat on the mat.", "It is late now."]
 RIGHT = ["The cat sat on a mat.", "It is late now."]
