@@ -4,7 +4,7 @@
     python benchmarks/mt.py step --preset small --tokens 1200
     python benchmarks/mt.py decode --runs runs/mt-gru-small-1 runs/mt-lrn-small-1 --data DIR --batch_size 1
 
-`step` takes made sentences of 25 to 31 pieces a side, as news have them; a step is forward, backward, clipping
+`step` takes made sentences of 25 to 31 pieces a side, like news; a step is forward, backward, clipping
 and Adam. Time is the best of a few, memory what the process holds at most, in a process of its own for each
 unit. `walk` is the share of the time that is spent in the decoder's first layer, which goes step by step for
 all units, since its attention is between the cells.
