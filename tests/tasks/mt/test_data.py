@@ -67,7 +67,7 @@ def test_parts_are_read_when_they_are_needed(tmp_path):
     assert corpus.part("train") is corpus.part("train")
     with pytest.raises(ValueError, match=r"test.de, line 1: not UTF-8"):
         corpus.part("test")
-    with pytest.raises(FileNotFoundError, match=r"lacks more.en and more.de; pairs of files that are there"):
+    with pytest.raises(FileNotFoundError, match=r"lacks more.en and more.de; expected pairs of files"):
         corpus.part("more")
 
 

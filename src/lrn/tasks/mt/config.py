@@ -208,7 +208,9 @@ class PredictConfig(training.PredictConfig):
 def _check(config: MTConfig) -> None:
     if config.data is not None:
         parts = find_parts(Path(config.data), config.source, config.target)
-        need(parts, config.data, config.source, config.target, PARTS if config.test else PARTS[:2])
+        names = PARTS if config.test else PARTS[:2]
+        hint = "; to train without a test: --test false; without --data built-in sentences are used"
+        need(parts, config.data, config.source, config.target, names, hint)
     elif (config.source, config.target) != ("en", "de"):
         raise ValueError(
             f"the built-in data is English to German; for {config.source} to {config.target} say where "

@@ -59,15 +59,21 @@ def _serving(role: str, names: Iterable[str]) -> str | None:
     return None
 
 
-def need(parts: Collection[str], folder: str | Path, source: str, target: str, names: Iterable[str]) -> None:
-    """Raise a FileNotFoundError that says what is missing if one of the parts is."""
+def need(
+    parts: Collection[str],
+    folder: str | Path,
+    source: str,
+    target: str,
+    names: Iterable[str],
+    hint: str = "",
+) -> None:
+    """Raise a FileNotFoundError that says what is missing if one of the parts is, and ends with ``hint``."""
     missing = [name for name in names if name not in parts]
     if not missing:
         return
     lacks = " and ".join(f"{name}.{language}" for name in missing for language in (source, target))
     here = ", ".join(sorted(set(parts) - set(ROLES))) or "none"
-    more = "; to train without a test: --test false" if missing == ["test"] else ""
     raise FileNotFoundError(
-        f"{folder} lacks {lacks}; pairs of files that are there: {here}; "
-        f"the languages are --source {source} and --target {target}{more}"
+        f"{folder} lacks {lacks}; expected pairs of files like train.{source} and train.{target}, and there "
+        f"are: {here}; the languages are --source {source} and --target {target}{hint}"
     )
