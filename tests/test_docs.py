@@ -50,6 +50,7 @@ NER = "--word_width 8 --char_width 4 --char_hidden 4 --hidden 8 --dense 8"
 DOC = "--word_width 8 --char_width 4 --hidden 8 --batch_size 8"
 NLI = f"{DOC} --heads 2"
 RC = f"{DOC} --char_hidden 4"
+MT = "--hidden 8 --heads 2 --merges 60 --batch_tokens 200"
 PAIR = "--units lstm,lrn --seeds 1 --data DIR"  # every run of a comparison is a process of its own
 SMALL = {
     "bench": "--shape 2,1,4 --seconds 0.05",
@@ -61,23 +62,28 @@ SMALL = {
     "train doc": f"{DOC} {STEPS}",
     "train nli": f"{NLI} {STEPS}",
     "train rc": f"{RC} {STEPS}",
+    "train mt": f"{MT} --threads 1 --overwrite --epochs 2",
     "train --resume": "",
     "compare lm": f"{LM} {STEPS} {PAIR}",
     "compare ner": f"{NER} {STEPS} {PAIR}",
     "compare doc": f"{DOC} {STEPS} {PAIR}",
     "compare nli": f"{NLI} {STEPS} {PAIR}",
     "compare rc": f"{RC} {STEPS} {PAIR}",
+    "compare mt": f"{MT} {STEPS} {PAIR}",
     "evaluate lm": "--words 20 --threads 1",
     "evaluate ner": "",
     "evaluate doc": "--threads 1",
     "evaluate nli": "--threads 1",
     "evaluate rc": "--threads 1",
+    "evaluate mt": "--threads 1",
     "predict lm": "",
     "predict ner": "",
     "predict doc": "",
     "predict nli": "",
     "predict rc": "",
+    "predict mt": "",
     "memory doc": "--overwrite",
+    "average": "",
     "export": "",
     "import": "",
 }
@@ -87,6 +93,7 @@ BUILT_IN = {
     "doc": "--documents 100",
     "nli": "--pairs 100",
     "rc": "--paragraphs 50",
+    "mt": "--pairs 100",
 }
 ONLY = {"memory": "doc"}  # commands for runs of one task alone
 WHOLE = (
@@ -94,6 +101,7 @@ WHOLE = (
     "doctor",
     "gradients",
     "params",
+    "average",
     "export",
     "import",
 )  # commands that are the same for all tasks
@@ -148,6 +156,14 @@ def write_rc(folder):
     (folder / "articles.json").write_text(json.dumps({"version": "1.1", "data": articles}))
 
 
+def write_mt(folder):
+    folder.mkdir()
+    for part in ("train", "valid", "test_2017_flickr"):
+        for language, lamp in (("en", "a lamp costs"), ("de", "eine Lampe kostet")):
+            lines = [f"{lamp} {n} dollars .\n" for n in range(20)]
+            (folder / f"{part}.{language}").write_text("".join(lines))
+
+
 def write_bert(folder):
     """A small one with random weights."""
     import transformers
@@ -167,6 +183,9 @@ def write_bert(folder):
 
 
 DATA = {"lm": write_lm, "ner": write_ner, "doc": write_doc, "nli": write_nli, "rc": write_rc}
+
+
+DATA = {"lm": write_lm, "ner": write_ner, "doc": write_doc, "nli": write_nli, "mt": write_mt}
 
 
 # Reading a page ----------------------------------------------------------------------------------
@@ -372,7 +391,7 @@ def reader(tmp_path, monkeypatch):
 def nothing_runs(monkeypatch):
     """Commands stop where their settings have been read and checked."""
     places = [(commands, name) for name in ("train", "resume", "evaluate", "predict", "memory")]
-    places += [(commands, name) for name in ("gradients", "params", "export", "import_")]
+    places += [(commands, name) for name in ("gradients", "params", "average", "export", "import_")]
     places.append((compare, "compare"))
     for module, name in [*places, (bench, "run"), (doctor, "run")]:
         monkeypatch.setattr(module, name, lambda *args, **more: 0, raising=False)

@@ -29,6 +29,9 @@ EXTRAS = {
     "transformers": "bert",
     "h5py": "elmo",
     "spacy": "rc",
+    "sacrebleu": "mt",
+    "sacremoses": "mt",
+    "tokenizers": "mt",
 }
 NO_MEMORY = ("not enough memory", "can't allocate", "out of memory")
 OVERVIEW = f"""\
@@ -45,6 +48,7 @@ Try first:
   lrn gradients        draw how far back gradients reach, by unit
   lrn params [TASK]    parameter counts of every unit beside the paper's
   lrn doctor           what is installed, and whether the engine computes what it should
+  lrn average RUN      a run with the mean of the weights of another's latest epochs
   lrn export RUN FILE  weights as safetensors; lrn import RUN FILE brings them back
 
 `lrn COMMAND --help` explains a command."""
@@ -324,6 +328,15 @@ def import_(words: list[str]) -> int:
     return commands.import_(options.run, options.file, options.overwrite)
 
 
+def average(words: list[str]) -> int:
+    """The mean of the weights of a run's latest epochs."""
+    from lrn import commands
+    from lrn.options import Average
+
+    options = _read("average", Average, words, "run")
+    return commands.average(options.run, options.last, options.out)
+
+
 # Units ------------------------------------------------------------------------------------------
 
 
@@ -387,6 +400,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evaluate": evaluate,
     "predict": predict,
     "memory": memory,
+    "average": average,
     "export": export,
     "import": import_,
     "bench": bench,

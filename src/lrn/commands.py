@@ -210,6 +210,18 @@ def params(names: list[str]) -> int:
     return 0
 
 
+def average(folder: str, last: int, out: str | None) -> int:
+    """A run whose weights are the mean of those after another's latest epochs."""
+    run = Run.open(folder)
+    place = Path(out) if out else run.folder.resolve().with_name(f"{run.folder.resolve().name}-average")
+    from lrn.training import average
+
+    average.check_free(place)
+    numbers = average.average(run, last, place)
+    print(f"{place}: the mean of the weights after epochs {', '.join(map(str, numbers))}")
+    return 0
+
+
 def export(folder: str, file: str) -> int:
     """Plain tensors by name; the run's settings go into the file's header."""
     run, path = Run.open(folder), Path(file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 UNITS = ("lrn", "olrn", "glrn", "elrn", "atr", "sru", "lstm", "gru")
-TASKS = ("lm", "ner", "doc", "nli", "rc")
+TASKS = ("lm", "ner", "doc", "nli", "rc", "mt")
 ENGINES = ("cpu", "torch")
 """The fastest first."""
 

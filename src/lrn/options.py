@@ -77,6 +77,28 @@ class Import:
 
 
 @dataclass
+class Average:
+    """Make a run whose weights are the mean of those after the latest epochs of another.
+
+    The run must have been trained with --keep_epochs. What comes of it can be evaluated, used and exported
+    like any other run.
+
+    Args:
+        run: the run folder.
+        last: epochs to take the mean of.
+        out: the run folder to make; by default that of the run with -average behind its name.
+    """
+
+    run: str
+    last: int = 5
+    out: str | None = field(default=None, metadata=checks.FOLDER)
+
+    def __post_init__(self) -> None:
+        checks.at_least(self, "last", 1)
+        checks.at_most(self, "last", 10**9)
+
+
+@dataclass
 class Bench:
     """Measure the units' speed against nn.LSTM, nn.GRU and others, taking turns.
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from tasks.doc.cases import learner as doc_learner
 from tasks.lm.cases import SGD, SIZES, write_corpus
+from tasks.mt.cases import learner as mt_learner
 from tasks.ner.cases import learner as ner_learner
 from tasks.nli.cases import learner as nli_learner
 from tasks.rc.cases import learner as rc_learner
@@ -33,6 +34,8 @@ SETTINGS = {
     "--pairs 100 --batch_size 16 --epochs 2 --lr 0.05 --ema 0.8".split(),
     "rc": "--word_width 8 --char_width 4 --char_hidden 4 --hidden 8 --threads 1 "
     "--paragraphs 50 --batch_size 32 --epochs 2 --lr 0.05 --ema 0.8".split(),
+    "mt": "--hidden 16 --heads 2 --merges 60 --threads 1 "
+    "--pairs 100 --batch_tokens 300 --epochs 3 --lr 0.01 --warmup 1 --ema 0.8".split(),
 }
 """Trainings that learn something, and end with averaged weights that are not the raw ones."""
 
@@ -42,6 +45,7 @@ VALIDATION = {
     "doc": [],
     "nli": [],
     "rc": [],
+    "mt": ["--beam", 1],
 }  # how validation differs from an evaluation
 PREDICTION = {
     "lm": ["--prompt", "a", "--words", 1],
@@ -49,6 +53,7 @@ PREDICTION = {
     "doc": [],
     "nli": [],
     "rc": ["--text", __file__],
+    "mt": [],
 }
 
 every_task = pytest.mark.parametrize("task", TASKS)
@@ -211,7 +216,7 @@ def test_every_score_is_taken_in_the_precision_of_the_run(task, precision, run_o
 
 
 @pytest.mark.parametrize(
-    "task", ["lm", "doc", "nli", "rc"]
+    "task", ["lm", "doc", "nli", "rc", "mt"]
 )  # a tagger's figures count what is right: too few to differ
 def test_the_precision_makes_a_difference(task, run_of, evaluated, tmp_path):
     run = shutil.copytree(run_of(task, "bf16"), tmp_path / "run")
@@ -320,12 +325,13 @@ def test_a_model_is_loaded_ready_for_use(task, run_of):
 # Steps --------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["ner", "doc", "nli", "rc"])
+@pytest.fixture(params=["ner", "doc", "nli", "rc", "mt"])
 def student(request):
     """A learner in float64, without dropout, whose pieces are numbers of sequences."""
     if request.param == "doc":
         return doc_learner(read_cues(100), l2=0.0, smoothing=0.1)
-    return {"ner": ner_learner, "nli": nli_learner, "rc": rc_learner}[request.param]()
+    made = {"ner": ner_learner, "nli": nli_learner, "rc": rc_learner, "mt": mt_learner}
+    return made[request.param]()
 
 
 def some(student, count):

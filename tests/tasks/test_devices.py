@@ -31,6 +31,7 @@ SMALL = {
     "doc": {"word_width": 8, "char_width": 4, "hidden": 8, "batch_size": 8, "documents": 100},
     "nli": {"word_width": 8, "char_width": 4, "hidden": 8, "heads": 2, "batch_size": 8, "pairs": 100},
     "rc": {"word_width": 8, "char_width": 4, "char_hidden": 4, "hidden": 8, "batch_size": 4, "held_out": 1},
+    "mt": {"hidden": 8, "heads": 2, "merges": 60, "batch_tokens": 200, "pairs": 100},
 }
 SETTINGS = {
     "plain": {},
@@ -44,6 +45,7 @@ OWN = {
     "doc": {"drop_words": 0.1, "smoothing": 0.1, "l2": 1e-5},
     "nli": {"dropout": 0.3, "smoothing": 0.1, "l2": 1e-5, "norm": "rms"},
     "rc": {"dropout": 0.3},
+    "mt": {"dropout": 0.3, "smoothing": 0.1, "norm": "rms"},
 }
 
 

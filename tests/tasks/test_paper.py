@@ -44,6 +44,11 @@ def test_answers():
     assert paper.answers("paper", 9_910) == paper.answers("quick", 87_599) == {}
 
 
+def test_bleu():
+    assert paper.bleu("paper", 4_500_000)["olrn"] == "26.73"
+    assert paper.bleu("paper", 29_000) == paper.bleu("small", 4_500_000) == {}
+
+
 def test_parameters():
     printed = {"ner": "129K", "doc": "151K", "rc": "2.14M"}
     assert {task: paper.parameters(task, "paper")["lrn"] for task in printed} == printed

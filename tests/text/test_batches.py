@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lrn.text import batches
-from lrn.text.batches import Batch, Packing, RowPacking, Tokens, by_length, in_buckets, padded
+from lrn.text.batches import Batch, Packing, RowPacking, Tokens, by_length, by_tokens, in_buckets, padded
 
 LENGTHS = [7 * n % 11 + 1 for n in range(24)]
 SOME = np.array([n for n in range(24) if n % 4])
@@ -225,3 +225,29 @@ def test_rows_of_a_packing(lengths):
     for row, length in enumerate(lengths):
         assert turned[row, :length].tolist() == numbers[row, :length].flip(0).tolist()
     assert torch.equal(packing.flip[packing.flip], torch.arange(len(packed)))
+
+
+# By tokens ----------------------------------------------------------------------------------------
+
+
+def test_batches_of_so_many_tokens():
+    """Every sequence once, none of the batches too large, and little of them padding."""
+    lengths = np.random.default_rng(1).integers(1, 40, 3000)
+    cut = by_tokens(lengths, 200, seed=1, epoch=0)
+    assert sorted(np.concatenate(cut).tolist()) == [*range(3000)]
+    assert all(len(batch) * lengths[batch].max() <= 200 for batch in cut)
+    padding = sum(len(batch) * lengths[batch].max() for batch in cut) / lengths.sum()
+    assert padding < 1.1
+
+
+def test_a_sequence_that_is_longer_than_a_batch():
+    cut = by_tokens(np.array([500, 3, 2]), 100, seed=1, epoch=0)
+    assert sorted(batch.tolist() for batch in cut) == [[0], [1, 2]]
+
+
+def test_batches_of_tokens_are_drawn_anew():
+    lengths = np.arange(1, 200)
+    first, again = (by_tokens(lengths, 100, seed=1, epoch=0) for _ in range(2))
+    assert [batch.tolist() for batch in first] == [batch.tolist() for batch in again]
+    for other in (by_tokens(lengths, 100, seed=2, epoch=0), by_tokens(lengths, 100, seed=1, epoch=1)):
+        assert [batch.tolist() for batch in first] != [batch.tolist() for batch in other]

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from lrn.nn.affine import Affine
+from lrn.nn.packed import walk_packed
 from lrn.recurrence import Memory, attend, open_memory
-from lrn.units.unit import Unit, UserState, hidden, map_state
+from lrn.units.unit import Unit, UserState, hidden
 
 
 @dataclass(frozen=True)
 class Walked:
-    """What a walk gives: its outputs ``[N, H]``, packed, the rows' last states, and at each step the weights
-    ``[rows, heads, P]`` with which the memory was looked at."""
+    """What a walk gives: its outputs ``[N, H]`` and what was seen of the memory, ``[N, W]``, both packed; the
+    rows' last states; and at each step the weights ``[rows, heads, P]`` with which it was looked at."""
 
     output: Tensor
+    context: Tensor
     state: UserState
     weights: list[Tensor]
 
@@ -40,6 +41,7 @@ class AttentiveRecurrence(nn.Module):
         memory_width: width of the memory.
         heads: slices that attend by themselves.
         norm: of the maps A and K: None, "layer" or "rms".
+        offset: whether those norms have an offset.
 
     >>> import lrn
     >>> walk = AttentiveRecurrence(lrn.LRN(3, 4), lrn.LRN(6, 4), memory_width=6, heads=2)
@@ -50,7 +52,13 @@ class AttentiveRecurrence(nn.Module):
     """
 
     def __init__(
-        self, lower: Unit, upper: Unit, memory_width: int, heads: int = 1, norm: str | None = None
+        self,
+        lower: Unit,
+        upper: Unit,
+        memory_width: int,
+        heads: int = 1,
+        norm: str | None = None,
+        offset: bool = False,
     ) -> None:
         super().__init__()
         if memory_width % heads:
@@ -64,8 +72,8 @@ class AttentiveRecurrence(nn.Module):
                 f"got {upper.input_size} and {upper.hidden_size}"
             )
         self.lower, self.upper = lower, upper
-        self.query = Affine(lower.hidden_size, memory_width, norm=norm)
-        self.keys = Affine(memory_width, memory_width, bias=False, norm=norm)
+        self.query = Affine(lower.hidden_size, memory_width, norm=norm, offset=offset)
+        self.keys = Affine(memory_width, memory_width, bias=False, norm=norm, offset=offset)
         # The last number is a bias, which the softmax cancels: the paper's code has it, and counts it.
         self.score = nn.Parameter(torch.zeros(memory_width // heads + 1))
         nn.init.uniform_(self.score.detach()[:-1], -0.08, 0.08)
@@ -80,8 +88,9 @@ class AttentiveRecurrence(nn.Module):
         """
         return open_memory(self.keys(memory), memory, starts, longest)
 
-    def step(self, projected: Tensor, state: UserState, memory: Memory) -> tuple[UserState, Tensor]:
-        """Take one step of the memory's first rows; returns their new state and weights ``[rows, heads, P]``.
+    def step(self, projected: Tensor, state: UserState, memory: Memory) -> tuple[UserState, Tensor, Tensor]:
+        """Take one step of the memory's first rows; returns their new state, what they saw of the memory,
+        ``[rows, W]``, and the weights ``[rows, heads, P]``.
 
         Args:
             projected: the lower cell's projection, ``[rows, gates * H]``.
@@ -90,7 +99,7 @@ class AttentiveRecurrence(nn.Module):
         _, low = self.lower.recur(projected.unsqueeze(0), state)  # [1, rows, H]
         context, weights = attend(memory, self.query(hidden(low)[0]), self.score[:-1])  # [rows, W]
         _, high = self.upper(context.unsqueeze(0), low)  # [1, rows, H]
-        return high, weights
+        return high, context, weights
 
     def forward(self, x: Tensor, sizes: Sequence[int], memory: Memory, state: UserState) -> Walked:
         """Walk over packed sequences.
@@ -103,29 +112,16 @@ class AttentiveRecurrence(nn.Module):
         """
         projected = self.lower.project(x)  # [N, gates * H]
         assert isinstance(projected, Tensor)
-        outputs, weights = [], []
-        over: list[UserState] = []  # states of sequences that have ended, the shortest first
-        for steps in projected.split(list(sizes)):
-            if hidden(state).shape[1] > len(steps):
-                over.append(map_state(partial(_rows, first=len(steps)), state))
-                state = map_state(partial(_rows, last=len(steps)), state)
-            state, looked = self.step(steps, state, memory)
-            outputs.append(hidden(state)[0])  # [rows, H]
+        contexts: list[Tensor] = []
+        weights: list[Tensor] = []
+
+        def step(rows: Tensor, state: UserState) -> UserState:
+            state, context, looked = self.step(rows, state, memory)
+            contexts.append(context)
             weights.append(looked)
+            return state
+
+        outputs, state = walk_packed(step, projected, sizes, state)
         output = torch.cat(outputs) if outputs else x.new_zeros(0, self.upper.hidden_size)  # [N, H]
-        return Walked(output, _joined([state, *reversed(over)]), weights)
-
-
-def _rows(state: Tensor, first: int = 0, last: int | None = None) -> Tensor:
-    """A part of a state's sequences, ``[1, B, H]``."""
-    return state[:, first:last]
-
-
-def _joined(states: Sequence[UserState]) -> UserState:
-    """The states of one group of sequences after the other's."""
-    if len(states) == 1:
-        return states[0]
-    if isinstance(states[0], tuple):
-        h, c = (torch.cat([state[part] for state in states], 1) for part in (0, 1))
-        return h, c
-    return torch.cat([hidden(state) for state in states], 1)
+        context = torch.cat(contexts) if contexts else x.new_zeros(0, memory.values.shape[1])  # [N, W]
+        return Walked(output, context, state, weights)

@@ -24,7 +24,8 @@ class TaskSettings:
         commands: settings of commands for runs of this task alone, by the command's name.
         counted: presets whose parameters are counted beside the paper's, with the sizes that its data had.
         note: what there is to say about those counts.
-        files: the names of the files in a folder of data; where there are several ways to name them, each.
+        files: the names of the files in a folder of data; where there are several ways to name them, each. If
+            they depend on other settings there are none, and ``check`` looks for them.
         described: how the files are called, in words, where a list of their names would be too long.
         builtin: names of built-in data beside that without a name.
         check: raises an error for settings of a training that name what cannot be used; nothing slow.
@@ -54,4 +55,4 @@ class TaskSettings:
         if self.builtin and data.startswith("builtin:"):
             choice("built-in data", data, self.builtin)
             return
-        find_files(Path(data), self.files, f"without --data {default}", self.described)
+        find_files(Path(data), self.files or ((),), f"without --data {default}", self.described)

@@ -56,6 +56,31 @@ def in_buckets(
     return [cut[place] for place in draw.permutation(len(cut))]
 
 
+def by_tokens(lengths: NDArray[np.int64], tokens: int, *, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+    """Cut an epoch into batches of at most so many ``tokens``: sequences times the length of the longest.
+
+    The sequences are shuffled, then sorted by length within buckets of about 50 batches, and the batches come
+    in random order. A sequence that is longer than all that is a batch of its own.
+
+    >>> cut = by_tokens(np.array([9, 3, 9, 3, 1]), 10, seed=1, epoch=0)
+    >>> sorted(sorted(batch.tolist()) for batch in cut)
+    [[0], [1, 3, 4], [2]]
+    """
+    draw = np.random.default_rng([seed, epoch])
+    order = draw.permutation(len(lengths))
+    size = max(1, int(BUCKET * tokens / max(1.0, float(lengths.mean()))))  # sequences
+    cut = []
+    for start in range(0, len(order), size):
+        bucket = order[start : start + size]
+        bucket = bucket[np.argsort(-lengths[bucket], kind="stable")]
+        place = 0
+        while place < len(bucket):
+            count = max(1, tokens // max(1, int(lengths[bucket[place]])))
+            cut.append(bucket[place : place + count])
+            place += count
+    return [cut[place] for place in draw.permutation(len(cut))]
+
+
 def padded(sequences: Sequence[Sequence[int]]) -> Tensor:
     """Lay sequences one below the other, int64 ``[B, T]``, with zeros behind the shorter ones.
 
@@ -146,6 +171,40 @@ class Packing(Batch):
         arrays = (sizes, there.sum(1), order, back, places, steps < sizes[:, None])
         return cls(*map(torch.from_numpy, arrays))
 
+    def one_by_one(self, order: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Where the packed steps of one sequence after the other are, ``[N]``, and where each begins there,
+        ``[B + 1]``; the sequences in the ``order`` given, else as they came.
+
+        >>> packing = Packing.of([1, 3])
+        >>> packing.one_by_one()
+        (tensor([1, 0, 2, 3]), tensor([0, 1, 4]))
+        """
+        back, lengths = self.back.numpy(), self.lengths.numpy()
+        if order is not None:
+            back, lengths = back[order.numpy()], lengths[order.numpy()]
+        starts = np.cumsum([0, *lengths])
+        steps = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)  # of each in its sequence
+        places = self._before[steps] + np.repeat(back, lengths)
+        return torch.from_numpy(places), torch.from_numpy(starts)
+
+    def backwards(self) -> Tensor:
+        """Where the packed steps are when every sequence is read from its end, ``[N]``.
+
+        >>> Packing.of([1, 3]).backwards()
+        tensor([3, 1, 2, 0])
+        """
+        sizes = self.batch_sizes.numpy()
+        steps = np.repeat(np.arange(len(sizes)), sizes)  # [N]
+        rows = np.arange(len(steps)) - self._before[steps]
+        last = self.lengths.numpy()[self.order.numpy()][rows] - 1
+        return torch.from_numpy(self._before[last - steps] + rows)
+
+    @property
+    def _before(self) -> NDArray[np.int64]:
+        """How many steps are packed before the first, second, … ones."""
+        found: NDArray[np.int64] = np.cumsum([0, *self.batch_sizes[:-1].tolist()])
+        return found
+
     def packed(self, steps: Tensor) -> PackedSequence:
         """Wrap steps that are in packed order already, ``[N, ...]``, as recurrent layers take them."""
         return PackedSequence(steps, self.batch_sizes, self.order, self.back)
@@ -179,16 +238,12 @@ class RowPacking(Packing):
     def of(cls, lengths: Sequence[int] | NDArray[Any], order: NDArray[np.int64] | None = None) -> RowPacking:
         """Work out the packing of sequences of these lengths; ``order`` as in :meth:`Packing.of`."""
         packing = Packing.of(lengths, order)
-        sizes, back, places = packing.lengths.numpy(), packing.back.numpy(), packing.places.numpy()
-        rows, steps = np.divmod(places, packing.mask.shape[1])  # [N] each
-        before = np.cumsum(packing.batch_sizes.numpy()) - packing.batch_sizes.numpy()  # steps packed earlier
-        starts = np.cumsum(sizes) - sizes
-        from_row = starts[rows] + steps
-        by_row = np.empty_like(from_row)
-        by_row[from_row] = np.arange(len(from_row))
-        flip = before[sizes[rows] - 1 - steps] + back[rows]
-        known = [getattr(packing, field.name) for field in fields(packing)]
-        return cls(*known, *map(torch.from_numpy, (rows, flip, by_row, from_row)))
+        rows = packing.places // packing.mask.shape[1]
+        by_row, _ = packing.one_by_one()
+        from_row = torch.empty_like(by_row)
+        from_row[by_row] = torch.arange(len(by_row))
+        known = {field.name: getattr(packing, field.name) for field in fields(packing)}
+        return cls(**known, rows=rows, flip=packing.backwards(), by_row=by_row, from_row=from_row)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""Many sentences as numbers: held one after the other, and laid out for a batch."""
+"""Sentences as numbers, one after the other in one array, and packed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,9 @@ from lrn.text.batches import Packing
 class Sentences:
     """Sentences one after the other, as numbers of types.
 
-    >>> sentences = Sentences.of([[5, 7], [5]])
-    >>> sentences[1], sentences.lengths
-    (array([5], dtype=int32), array([2, 1]))
+    >>> sentences = Sentences.of([[3, 1], [], [2]])
+    >>> sentences[2], sentences.lengths
+    (array([2], dtype=int32), array([2, 0, 1]))
     """
 
     tokens: NDArray[np.int32]
@@ -32,16 +33,19 @@ class Sentences:
     def __getitem__(self, number: int) -> NDArray[np.int32]:
         return self.tokens[self.offsets[number] : self.offsets[number + 1]]
 
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
     @property
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.offsets)
 
 
-def pack_types(rows: Sequence[NDArray[np.int32]], packing: Packing) -> NDArray[np.int32]:
-    """Lay sentences out in packed order, ``[N]``.
+def packed_rows(rows: Sequence[NDArray[Any]], packing: Packing) -> NDArray[np.int32]:
+    """Lay sentences out as a packing says: first words of all, then second ones, …
 
-    >>> pack_types([np.array([1, 2], np.int32), np.array([3], np.int32)], Packing.of([2, 1]))
-    array([1, 3, 2], dtype=int32)
+    >>> packed_rows([np.array([1]), np.array([2, 3, 4])], Packing.of([1, 3]))
+    array([2, 1, 3, 4], dtype=int32)
     """
     padded = np.zeros(packing.mask.shape, np.int32)  # [B, T]
     for place, row in zip(padded, rows, strict=True):

@@ -11,19 +11,20 @@ from lrn.names import UNITS
 
 ACCELERATORS = ("auto", "cpu", "cuda", "mps")
 OPTIMIZERS = ("adam", "sgd", "adadelta")
-SCHEDULES = ("constant", "linear", "exponential", "plateau")
+SCHEDULES = ("constant", "linear", "exponential", "plateau", "chen")
 PRECISIONS = ("32", "bf16", "16")
 PARTS = ("train", "valid", "test")
 
 _LARGEST = {
     2**63 - 1: "seed",
-    10**9: "epochs max_steps save_steps patience nonmono min_count words top_k",
-    10**8: "sentences documents pairs paragraphs longest longest_test longest_question held_out "
-    "held_out_valid",
-    10**6: "batch_size small_batch accumulate columns valid_columns bptt delta",
+    10**9: "epochs keep_epochs max_steps save_steps patience nonmono min_count threshold words top_k"
+    " warmup decay_from decay_to",
+    10**8: "sentences documents pairs paragraphs longest longest_test longest_question held_out"
+    " held_out_valid",
+    10**6: "batch_size batch_tokens small_batch accumulate columns valid_columns bptt delta merges",
     65_536: "embedding hidden heads last dense word_width char_width char_hidden nodes",
     4_096: "threads devices",
-    1_000: "layers experts top longest_answer best",
+    1_000: "layers encoder_layers decoder_layers experts top longest_answer best beam nbest replicas",
 }
 MOST = {name: most for most, names in _LARGEST.items() for name in names.split()}
 """The largest value of every whole number that can be set: beyond it is a slip of the hand, not a wish."""
@@ -54,11 +55,16 @@ class TrainConfig:
         clip: largest norm of the gradient; 0 does not clip.
         ema: decay of the average of the weights that is evaluated and saved as best; 0 keeps none.
         optimizer: adam, sgd or adadelta.
-        schedule: constant learning rate; linear, falling to nothing at the end; exponential, by epoch; or
-            plateau, falling when the validation loss does not.
+        schedule: constant learning rate; linear, falling to nothing at the end; exponential, by epoch;
+            plateau, falling when the validation loss does not; or chen (Chen et al., 2018): rising to its
+            multiple, then falling step by step.
         decay: exponential schedule: the learning rate is multiplied by it after every epoch; plateau:
             whenever patience is at its end.
         patience: plateau schedule only: epochs without a lower validation loss, after which the rate falls.
+        replicas: chen schedule only: by how much the rate rises, and by how much faster time goes.
+        warmup: chen schedule only: steps to rise in, times the replicas.
+        decay_from: chen schedule only: where the rate begins to fall, in steps times the replicas.
+        decay_to: chen schedule only: where it has fallen to half of lr, counted in the same way.
         weight_decay: of the optimizer.
         l2: weight of half the squared norm of all weights in the loss.
         accumulate: batches whose gradients are added up to one step.
@@ -68,6 +74,7 @@ class TrainConfig:
         nodes: machines (start each with torchrun).
         threads: threads of this process, at most the cores there are; 0 leaves it to torch.
         save_steps: training steps between two saved states to resume from.
+        keep_epochs: epochs whose weights are kept, the latest ones, for `lrn average`.
         max_steps: stop after this many steps in all; 0 goes on to the last epoch.
         test: score the best weights on the test data when training is done.
     """
@@ -86,6 +93,10 @@ class TrainConfig:
     schedule: str = "constant"
     decay: float = 0.5
     patience: int = 3
+    replicas: int = 4
+    warmup: int = 400
+    decay_from: int = 600_000
+    decay_to: int = 1_200_000
     weight_decay: float = 0.0
     l2: float = 0.0
     accumulate: int = 1
@@ -95,6 +106,7 @@ class TrainConfig:
     nodes: int = 1
     threads: int = 0
     save_steps: int = 200
+    keep_epochs: int = 0
     max_steps: int = 0
     test: bool = True
 
@@ -105,9 +117,18 @@ class TrainConfig:
         self.optimizer = choice("optimizer", self.optimizer, OPTIMIZERS)
         self.schedule = choice("schedule", self.schedule, SCHEDULES)
         check_numbers(self)
-        for name in ("epochs", "accumulate", "devices", "nodes", "save_steps", "patience"):
+        for name in (
+            "epochs",
+            "accumulate",
+            "devices",
+            "nodes",
+            "save_steps",
+            "patience",
+            "replicas",
+            "warmup",
+        ):
             at_least(self, name, 1)
-        for name in ("seed", "clip", "threads", "max_steps", "weight_decay", "l2"):
+        for name in ("seed", "clip", "threads", "max_steps", "weight_decay", "l2", "keep_epochs"):
             at_least(self, name, 0)
         if not self.lr > 0:
             raise ValueError(f"lr must be positive, got {self.lr}")
@@ -115,6 +136,10 @@ class TrainConfig:
             raise ValueError(f"ema must be from 0 to below 1, got {self.ema}")
         if not 0 < self.decay <= 1:
             raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
+        if not 0 <= self.decay_from < self.decay_to:
+            raise ValueError(
+                f"decay_from must be at least 0 and below decay_to, {self.decay_to}, got {self.decay_from}"
+            )
         if (self.precision, self.accelerator) == ("16", "cpu"):
             raise ValueError("precision 16 is for GPUs; with accelerator cpu it must be 32 or bf16")
 

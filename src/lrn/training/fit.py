@@ -89,6 +89,7 @@ class _Fit:
         self.screen.print(f"epoch {number:3}: {shown}  ({done.epoch_seconds[-1]:.1f} s of training{cut})")
         if not step.last:
             return After.STOP
+        self._keep(number, figures)
         after = self.learner.end_epoch(figures)
         if after is After.NEW_OPTIMIZER:
             self.loop.new_optimizer()
@@ -99,6 +100,18 @@ class _Fit:
         if self.loop.is_first:
             self.logbook.flush()
             checkpoint.save(self.folder.last, self.folder.task, state)
+
+    def _keep(self, number: int, figures: dict[str, float]) -> None:
+        """Keep the weights that were validated, and no more of the epochs before than are asked for."""
+        keep = self.learner.config.keep_epochs
+        if not keep or not self.loop.is_first:
+            return
+        with self.learner.averaged_weights(self.loop.optimizer):
+            state = {"model": self.learner.model.state_dict(), "figures": figures, "epoch": number}
+            checkpoint.save(self.folder.epoch(number), self.folder.task, state)
+        for old, path in self.folder.epochs().items():
+            if old <= number - keep:
+                path.unlink(missing_ok=True)
 
     def _save_best(self, figures: dict[str, float]) -> None:
         if self.loop.is_first:

@@ -153,7 +153,11 @@ class Learner(ABC, Generic[Config, Model, Batch]):
 
     def rate(self, step: Step) -> float:
         """The learning rate of a step."""
-        return self.config.lr * schedule.factor(self.config, step.time) * self.plateau.factor
+        return self.config.lr * self.fallen(step)
+
+    def fallen(self, step: Step) -> float:
+        """What the schedule multiplies the learning rate by."""
+        return schedule.factor(self.config, step.time, self.progress.step) * self.plateau.factor
 
     def begin_epoch(self) -> None:
         """Called before the first step of an epoch."""

@@ -2,13 +2,14 @@
 
 config.json       settings                      log.csv       loss and metrics as training went on
 vocabulary.json   (what the task keeps)         metrics.json  the results
-about.json        command, versions, data       best.ckpt, last.ckpt
+about.json        command, versions, data       best.ckpt, last.ckpt, epoch-N.ckpt
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -42,6 +43,16 @@ class Run:
     @property
     def last(self) -> Path:
         return self.folder / "last.ckpt"
+
+    def epoch(self, number: int) -> Path:
+        """Where the weights after an epoch are kept."""
+        return self.folder / f"epoch-{number}.ckpt"
+
+    def epochs(self) -> dict[int, Path]:
+        """The weights after whole epochs that are kept, by the epoch's number."""
+        names = (re.fullmatch(r"epoch-([1-9]\d*)\.ckpt", path.name) for path in self.folder.iterdir())
+        numbers = sorted(int(name[1]) for name in names if name)
+        return {number: self.epoch(number) for number in numbers}
 
     @property
     def log(self) -> Path:

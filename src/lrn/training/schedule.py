@@ -66,12 +66,14 @@ def averaged(optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parameter
     return [average for average in found if isinstance(average, Tensor)]
 
 
-def factor(config: TrainConfig, time: float) -> float:
-    """What the learning rate is multiplied by after ``time`` epochs.
+def factor(config: TrainConfig, time: float, step: int) -> float:
+    """What the learning rate is multiplied by after ``time`` epochs, which are ``step`` steps.
 
     ``constant``: 1; ``linear``: falls to nothing at the last epoch's end; ``exponential``: is multiplied by
-    ``decay`` after every whole epoch; ``plateau``: see :class:`Plateau`.
+    ``decay`` after every whole epoch; ``plateau``: see :class:`Plateau`; ``chen``: see :func:`chen`.
     """
+    if config.schedule == "chen":
+        return chen(step, config.replicas, config.warmup, config.decay_from, config.decay_to)
     if config.schedule == "linear":
         return 1 - time / config.epochs
     if config.schedule == "exponential":
@@ -114,3 +116,18 @@ class Plateau:
             if 0 < found.factor <= 1 and not math.isnan(found.stored) and found.worn >= 0:
                 return found
         raise ValueError(f"the saved state says of the falling rate {state!r:.80}")
+
+
+def chen(step: int, replicas: int, warmup: int, start: int, end: int) -> float:
+    """The schedule of Chen et al. (2018) for a training of n ``replicas`` at a time.
+
+    It rises from 1 to n within n·p steps, p being the ``warmup``, and falls from step s/n, with s the
+    ``start``, to 1/2 at step e/n, with e the ``end``, and on:
+    ``min(1 + t(n−1)/(n·p), n, n·(2n)^((s−n·t)/(e−s)))``.
+
+    >>> [round(chen(step, 4, 100, 4_000, 8_000), 3) for step in (0, 200, 400, 1_000, 1_500, 2_000)]
+    [1.0, 2.5, 4.0, 4.0, 1.414, 0.5]
+    """
+    n = replicas
+    fallen: float = n * (2 * n) ** ((start - n * step) / (end - start))
+    return min(1 + step * (n - 1) / (n * warmup), float(n), fallen)

@@ -23,7 +23,7 @@ from lrn.training.checkpoint import BestState, load_weights
 from lrn.training.fit import save_best
 from lrn.training.learner import After, Loss, Place, Step
 from lrn.training.run import Run
-from lrn.training.schedule import factor, optimizer
+from lrn.training.schedule import optimizer
 from lrn.units import map_state
 
 VOCABULARY = "vocabulary.json"
@@ -119,7 +119,7 @@ class LMLearner(TaskLearner[LMConfig, Corpus, Kept, LanguageModel, TextBatch]):
     def rate(self, step: Step) -> float:
         different = step.pieces[:: self.groups]
         scale: float = sum(piece.segment.scale for piece in different) / len(different)
-        fallen = 1.0 if self.averaging else factor(self.config, step.time) * self.plateau.factor
+        fallen = 1.0 if self.averaging else self.fallen(step)
         return self.config.lr * scale * fallen
 
     def validation_options(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from lrn.text.batches import Batch, Packing, Tokens
 from lrn.text.bert import PieceBatch
 from lrn.text.folders import find_files
 from lrn.text.lines import Reading
-from lrn.text.sentences import Sentences, pack_types
+from lrn.text.sentences import Sentences, packed_rows
 from lrn.text.spelling import SpellingTable
 from lrn.text.spelt import SpeltWords
 from lrn.text.treebank import treebank_tokens
@@ -239,18 +239,13 @@ def encode(
 ) -> PairBatch:
     """Make a batch of pairs, no sentence of them empty; each is given as the numbers of its words' types."""
     first, second = (Packing.of([len(row) for row in rows]) for rows in (premises, hypotheses))
-    order = second.order.numpy()
-    lengths = first.lengths.numpy()[order]
-    starts = np.cumsum([0, *lengths])
-    steps = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)  # of each word in its premise
-    before = np.cumsum([0, *first.batch_sizes[:-1].tolist()])  # words packed before a step
-    memory = before[steps] + np.repeat(first.back.numpy()[order], lengths)
+    memory, starts = first.one_by_one(second.order)
     return PairBatch(
-        table.tokens(np.concatenate([pack_types(premises, first), pack_types(hypotheses, second)])),
+        table.tokens(np.concatenate([packed_rows(premises, first), packed_rows(hypotheses, second)])),
         first,
         second,
-        torch.from_numpy(memory),
-        torch.from_numpy(starts),
+        memory,
+        starts,
         torch.from_numpy(np.asarray(labels, dtype=np.int64)),
     )
 

@@ -18,7 +18,7 @@ from lrn.tasks.rc.squad import Asked, Passage, read_split
 from lrn.text.batches import Batch, Packing, RowPacking, Tokens
 from lrn.text.codes import Vocabularies
 from lrn.text.english import english_tokens
-from lrn.text.sentences import Sentences, pack_types
+from lrn.text.sentences import Sentences, packed_rows
 from lrn.text.spelling import SpellingTable
 from lrn.text.vocabulary import SPECIALS, Vocabulary
 from lrn.training.config import PARTS
@@ -329,7 +329,7 @@ def encode(
     places = both.by_row[before.from_row], both.by_row[len(before.rows) + after.from_row]
     joint = torch.empty(len(both.rows), dtype=torch.int64)
     joint[torch.cat(places)] = torch.arange(len(joint))
-    tokens = table.tokens(pack_types([*paragraphs, *questions], both))
+    tokens = table.tokens(packed_rows([*paragraphs, *questions], both))
     lengths = (tokens.characters != 0).sum(1).numpy()
     spelt = replace(
         tokens,

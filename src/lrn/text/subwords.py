@@ -1,0 +1,131 @@
+"""Words cut into pieces by byte-pair encoding (Sennrich et al., 2016), learnt and applied by ``tokenizers``.
+
+In text a piece that does not end its word has ``@@`` behind it, as subword-nmt writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from lrn.files import write_text
+from lrn.text.vocabulary import UNKNOWN
+
+MORE = "@@"
+_END = "</w>"
+
+
+class Subwords:
+    """Pairs of pieces that are joined, in order.
+
+    >>> subwords = Subwords.learn(Counter({"low": 5, "lower": 2, "newest": 6}), merges=4)
+    >>> subwords.cut("low"), subwords.cut("lowest")
+    (('lo@@', 'w'), ('lo@@', 'we@@', 's@@', 't'))
+    >>> joined(["lo@@", "w@@", "er", "new"])
+    ['lower', 'new']
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._model = tokenizer.model
+        merges = json.loads(tokenizer.to_str())["model"]["merges"]
+        self._parts: dict[str, tuple[str, str]] = {}
+        for first, second in merges:
+            self._parts.setdefault(first + second, (first, second))
+
+    @classmethod
+    def learn(cls, counts: Counter[str], merges: int) -> Subwords:
+        """Learn so many merges, or as many as there are to learn, from words and how often they occur."""
+        from tokenizers import Tokenizer, models, trainers
+
+        letters = {letter for word in counts for letter in word}
+        last = {word[-1] + _END for word in counts}
+        trainer = trainers.BpeTrainer(
+            vocab_size=1 + len(letters) + len(last) + merges,
+            end_of_word_suffix=_END,
+            special_tokens=[UNKNOWN],
+            show_progress=False,
+        )
+        tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN, end_of_word_suffix=_END))
+        tokenizer.train_from_iterator(_texts(counts), trainer)
+        return cls(tokenizer)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def cut(self, word: str, known: Container[str] | None = None) -> tuple[str, ...]:
+        """The pieces of a word; of a piece that is not ``known``, the smaller ones that it was joined of.
+
+        A letter that training did not have is ``<unk>``.
+        """
+        found = [token.value for token in self._model.tokenize(word)]
+        if known is not None:
+            found = [part for piece in found for part in self._known(piece, known)]
+        return tuple(map(_written, found))
+
+    def _known(self, piece: str, known: Container[str]) -> Iterator[str]:
+        if _written(piece) in known or piece not in self._parts:
+            yield piece
+            return
+        for part in self._parts[piece]:
+            yield from self._known(part, known)
+
+    def save(self, path: Path) -> None:
+        """Write the merges in the form of ``tokenizers``: whole or, when something fails, not at all."""
+        write_text(path, self._tokenizer.to_str(pretty=True) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Subwords:
+        """Read what :meth:`save` wrote."""
+        from tokenizers import Tokenizer
+
+        try:
+            return cls(Tokenizer.from_str(path.read_text(encoding="utf-8")))
+        except Exception as error:  # tokenizers has no errors of its own
+            raise ValueError(f"{path} holds no merges: {error}") from None
+
+
+def _texts(counts: Counter[str]) -> Iterator[str]:
+    """Texts of one word as often as it occurs, for a trainer that counts words itself.
+
+    Without a rule of its own for what a word is, it takes each text for one.
+    """
+    for word, count in counts.items():
+        for _ in range(count):
+            yield word
+
+
+def _written(piece: str) -> str:
+    if piece == UNKNOWN:
+        return piece
+    return piece.removesuffix(_END) if piece.endswith(_END) else piece + MORE
+
+
+def joined(pieces: Iterable[str]) -> list[str]:
+    """The words of pieces in which ``@@`` says that a word goes on.
+
+    >>> joined(["Wach@@", "stube", "."]), joined(["cut", "of@@"])
+    (['Wachstube', '.'], ['cut', 'of'])
+    """
+    words: list[str] = []
+    open_word = False
+    for piece in pieces:
+        part = piece.removesuffix(MORE)
+        if open_word:
+            words[-1] += part
+        else:
+            words.append(part)
+        open_word = piece.endswith(MORE)
+    return words
+
+
+def is_cut(lines: Sequence[str]) -> bool:
+    """Whether text is cut into pieces already.
+
+    >>> is_cut(["a g@@ lass ."]), is_cut(["write me @@ home"])
+    (True, False)
+    """
+    return any(MORE + " " in line.replace(f" {MORE} ", " ") for line in lines)
