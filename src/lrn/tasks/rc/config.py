@@ -91,16 +91,16 @@ _PAPER: dict[str, Any] = {
 
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
-        "epochs": 8,
-        "lr": 2e-3,
+        "epochs": 3,
+        "lr": 3e-3,
         "schedule": "linear",
         "clip": 5.0,
         "word_width": 64,
         "char_width": 8,
         "char_hidden": 24,
         "hidden": 48,
-        "dropout": 0.1,
-        "batch_size": 32,
+        "dropout": 0.0,
+        "batch_size": 16,
     },
     "paper": _PAPER,
     "paper-elmo": _PAPER | {"batch_size": 16, "accumulate": 4},
