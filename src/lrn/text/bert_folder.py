@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from lrn.files import read_json
-from lrn.text.folders import copy_files, find_files, fingerprint_files
+from lrn.text.folders import find_files
+from lrn.text.model_files import copy_files, fingerprint_files
 
 # kinds of models that read [CLS] premise [SEP] hypothesis [SEP] in word pieces, at positions counted from 0
 KINDS = ("bert", "distilbert", "electra")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lrn.files import read_json
-from lrn.text.folders import copy_files, find_files, fingerprint_files
+from lrn.text.folders import find_files
+from lrn.text.model_files import copy_files, fingerprint_files
 
 # The official files have long names, as elmo_2x4096_512_2048cnn_2xhighway_weights.hdf5; of several files of
 # a kind the one that says what it is counts.
