@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers import randn
 
-from lrn.nn import smoothed_loss
+from lrn.nn import smoothed_loss, smoothed_losses
 
 
 @pytest.mark.parametrize("classes", [2, 5, 10])
@@ -43,3 +43,22 @@ def test_gradient_of_the_loss():
     scores = randn(4, 3).requires_grad_()
     labels = torch.tensor([0, 2, 1, 1])
     assert torch.autograd.gradcheck(lambda s: smoothed_loss(s, labels, 0.1), (scores,))
+
+
+@pytest.mark.parametrize("classes", [2, 5, 10])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.3, 0.6, 0.95])
+def test_the_losses_of_every_row(classes, smoothing):
+    """The same as of a batch of that row alone, and so are the gradients."""
+    scores = (2 * randn(7, classes)).requires_grad_()
+    labels = torch.arange(7) % classes
+    found = smoothed_losses(scores, labels, smoothing)
+    expected = torch.stack([smoothed_loss(scores[n : n + 1], labels[n : n + 1], smoothing) for n in range(7)])
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
+    weights = randn(7, seed=2)
+    gradients = [torch.autograd.grad((losses * weights).sum(), scores)[0] for losses in (found, expected)]
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-13)
+
+
+def test_losses_in_half_precision():
+    scores = randn(3, 50).bfloat16()
+    assert smoothed_losses(scores, torch.arange(3), 0.1).dtype == torch.float32

@@ -17,6 +17,12 @@ def test_sentences():
     assert len(Sentences.of([])) == 0
 
 
+def test_some_of_them():
+    some = Sentences.of(ROWS).where(np.array([True, True, False, True]))
+    assert [some[n].tolist() for n in range(len(some))] == [[5, 6], [], [4]]
+    assert len(Sentences.of(ROWS).where(np.zeros(4, bool))) == 0
+
+
 def test_packed():
     rows = [np.array(row) for row in ROWS if row]
     packing = Packing.of([len(row) for row in rows])

@@ -40,6 +40,10 @@ def smoothed_losses(scores: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     classes = scores.shape[1]
     # torch shares its smoothing among all classes, the right one included
     among_all = smoothing * classes / (classes - 1)
+    if among_all > 1:  # the right one is to be the least likely, which torch does not know
+        return torch.stack(
+            [smoothed_loss(*row, smoothing) for row in zip(scores.split(1), labels.split(1), strict=True)]
+        )
     losses = F.cross_entropy(scores, labels, reduction="none", label_smoothing=among_all)
     entropy = -(1 - smoothing) * math.log(1 - smoothing) - smoothing * math.log(smoothing / (classes - 1))
     return losses - entropy

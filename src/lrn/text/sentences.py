@@ -36,6 +36,11 @@ class Sentences:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def where(self, kept: NDArray[np.bool_]) -> Sentences:
+        """Those sentences for which ``kept`` is True."""
+        offsets = np.concatenate([[0], np.cumsum(self.lengths[kept])])
+        return Sentences(self.tokens[np.repeat(kept, self.lengths)], offsets)
+
     @property
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.offsets)

@@ -87,13 +87,13 @@ class MTConfig(TrainConfig):
 
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
-        "epochs": 8,
+        "epochs": 4,
         "lr": 1e-3,
         "schedule": "chen",
         "replicas": 4,
         "warmup": 50,
-        "decay_from": 2_400,
-        "decay_to": 6_000,
+        "decay_from": 2_000,
+        "decay_to": 3_500,
         "clip": 1.0,
         "merges": 300,
         "hidden": 96,

@@ -162,11 +162,11 @@ def without_broken(part: Numbered, longest: int, ratio: float) -> Numbered:
     empty = least == 0
     long = ~empty & (most > longest) if longest else np.zeros_like(empty)
     unlike = ~empty & ~long & (most > ratio * least) if ratio else np.zeros_like(empty)
-    good = np.flatnonzero(~(empty | long | unlike)).tolist()
+    good = ~(empty | long | unlike)
     reasons = {"empty": int(empty.sum()), "too long": int(long.sum()), "ratio": int(unlike.sum())}
     return Numbered(
-        Sentences.of([part.sources[n].tolist() for n in good]),
-        Sentences.of([part.targets[n].tolist() for n in good]),
+        part.sources.where(good),
+        part.targets.where(good),
         {reason: count for reason, count in reasons.items() if count},
     )
 

@@ -38,6 +38,8 @@ from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
 from lrn.training.show import bar
 
+WHOLE = "train without broken pairs"  # where a run keeps them while it is used
+
 LoadedModel = Loaded[MTConfig, "Kept", Translator]
 
 
@@ -57,12 +59,16 @@ class Kept:
 
     def training(self, data: Corpus, config: MTConfig) -> Numbered:
         """The training part without broken pairs, as numbers."""
-        name = "train without broken pairs"
-        if name not in self._known or self._known[name][0] is not data:
+        if WHOLE not in self._known or self._known[WHOLE][0] is not data:
             with bar("cutting words into pieces") as progress:
-                whole = number(data.part("train"), self.codes, progress)
-            self._known[name] = data, without_broken(whole, config.longest, config.ratio)
-        return self._known[name][1]
+                everything = number(data.part("train"), self.codes, progress)
+            self._known[WHOLE] = data, without_broken(everything, config.longest, config.ratio)
+        return self._known[WHOLE][1]
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many pairs are not learnt from, by the reason."""
+        return self._known[WHOLE][1].dropped if WHOLE in self._known else {}
 
     def save(self, folder: Path) -> None:
         self.codes.save(folder)
@@ -147,13 +153,12 @@ class MTTask(Task[MTConfig, Corpus, Kept, Translator]):
         return Translator(config, len(codes.source.vocabulary), len(codes.target.vocabulary))
 
     def describe(self, data: Corpus, kept: Kept) -> str:
-        parts = "; ".join(
-            f"{name} {data.about[name]['pairs']:,} pairs" for name in PARTS if name in data.about
-        )
-        codes, (_, pairs) = kept.codes, kept._known["train without broken pairs"]
-        dropped = f"; dropped: {_reasons(pairs.dropped)}" if pairs.dropped else ""
-        sizes = f"{len(codes.source.vocabulary):,} and {len(codes.target.vocabulary):,} pieces"
-        return f"{data.where}, {codes.source.text} text: {parts}{dropped}; {sizes}"
+        there = [name for name in PARTS if name in data.about]
+        parts = "; ".join(f"{name} {data.about[name]['pairs']:,} pairs" for name in there)
+        dropped = f"; dropped: {_reasons(kept.dropped)}" if kept.dropped else ""
+        source, target = kept.codes.source, kept.codes.target
+        sizes = f"{len(source.vocabulary):,} and {len(target.vocabulary):,} pieces"
+        return f"{data.where}, {source.text} text: {parts}{dropped}; {sizes}"
 
     def check_fits(self, kept: Kept, data: Corpus, run: Run, options: EvaluateConfig) -> None:
         """The part that is asked for is there, and so is the place to write the translations to."""
