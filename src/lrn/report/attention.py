@@ -185,8 +185,8 @@ def page(picture: Picture) -> bytes:
         f'<h2>looked at</h2><p class="words" id="seen">{_spans(picture.looked_at)}</p>'
         f'<h2>read, word by word</h2><p class="words" id="read">{_spans(picture.words, " tabindex=0")}</p>'
         f"<fieldset>{heads}</fieldset>"
-        '<p class="note">Point at a word of the text below: the darker a word above, the more of it is '
-        f"looked at when that word is read.</p><figure>{drawn[drawn.index('<svg') :]}</figure>"
+        '<p class="note">Point at a word of the lower text: the darker a word of the upper one, the more it '
+        f"is looked at when that word is read.</p><figure>{drawn[drawn.index('<svg') :]}</figure>"
         f'<script type="application/json" id="data">{weights}</script>'
         f"<script>{SCRIPT}</script></body></html>\n"
     ).encode()
