@@ -10,7 +10,7 @@ from tasks.mt.cases import model_of, sentences
 from lrn.names import UNITS
 from lrn.recurrence import engine
 from lrn.tasks.mt.data import pair_batch, source_batch
-from lrn.tasks.mt.search import FURTHER, Search, beam_search, sample
+from lrn.tasks.mt.search import FURTHER, Search, _Sentence, beam_search, sample
 
 SOURCES = (3, 1, 5, 2, 7, 4)
 END, FIRST = 2, 3  # pieces: the end, and the first that is not special
@@ -188,6 +188,32 @@ def test_on_another_engine(name):
     with engine(name):
         found = beam_search(model, source_batch(sources), Search(nbest=4))
     assert [[h.pieces for h in row] for row in found] == [[h.pieces for h in row] for row in expected]
+
+
+# One sentence ------------------------------------------------------------------------------------
+
+
+def test_a_hypothesis_that_ends_gives_up_its_place():
+    sentence = _Sentence(Search(beam=3, nbest=3), limit=9)
+    assert sentence.extend([(-1.0, 0, 5), (-2.0, 0, 6), (-3.0, 0, 7), (-4.0, 0, 8)]) == [
+        (0, 5),
+        (0, 6),
+        (0, 7),
+    ]
+    assert sentence.extend([(-5.0, 1, 3), (-4.0, 0, END), (-6.0, 2, 3), (-7.0, 0, 4)]) == [(1, 3), (2, 3)]
+    assert [found.pieces for found in sentence.over] == [(5,)]
+    assert sentence.extend([(-8.0, 0, 3), (-8.5, 1, 4), (-9.0, 0, 4)]) == [(0, 3), (1, 4)]
+    assert [pieces for _, pieces in sentence.open] == [(6, 3, 3), (7, 3, 4)]
+
+
+@pytest.mark.parametrize(("so_far", "goes_on"), [(-3.9, True), (-4.1, False)])
+def test_what_can_still_win_is_followed(so_far, goes_on):
+    """At best nothing more is lost until the limit, where the norm is (5 + 7) / 6 = 2."""
+    sentence = _Sentence(Search(beam=2, length_penalty=1.0), limit=7)
+    sentence.extend([(-1.0, 0, 5), (so_far, 0, 6)])
+    chosen = sentence.extend([(-2.0 * 7 / 6, 0, END), (so_far, 1, 3)])  # a score of -2
+    assert sentence.over[0].score == pytest.approx(-2)
+    assert bool(chosen) is goes_on
 
 
 # At random ----------------------------------------------------------------------------------------
