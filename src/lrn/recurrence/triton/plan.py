@@ -1,0 +1,45 @@
+"""How the work is cut into programs: columns and warps of each, and how many steps are read ahead.
+
+A table and no search: the first call is as fast as any other, and the same problem is always cut the same way.
+The figures follow from how GPUs are built, and have not been measured on one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A program's columns, its warps of 32 threads, and the steps that it reads ahead."""
+
+    block: int
+    warps: int
+    ahead: int
+
+
+# At least so many elements (rows x directions x columns), the first line that fits: bytes a thread reads at once,
+# warps, steps ahead. Many elements: a thread reads 16 bytes at once, the widest load there is, and the other warps
+# of its processor hide how long that takes. Few: every element has a thread of its own, for there are more
+# processors than work, and reading ahead is all that hides the memory's latency.
+TABLE = (
+    (1 << 18, 16, 2, 2),
+    (1 << 16, 8, 1, 2),
+    (0, 4, 1, 4),
+)
+WARP = 32
+
+
+def plan(elements: int, hidden: int, steps: int, size: int) -> Plan:
+    """For rows x directions x columns ``elements`` in rows of ``hidden``, ``steps`` long, of ``size`` bytes each.
+
+    >>> plan(elements=64 * 1024, hidden=1024, steps=512, size=4)
+    Plan(block=64, warps=1, ahead=2)
+    """
+    wide, warps, ahead = next(line for least, *line in TABLE if elements >= least)
+    if size == 8:  # as many bytes in registers as the others have
+        ahead = max(1, ahead // 2)
+    block = warps * WARP * max(1, wide // size)
+    while block > WARP and block >= 2 * hidden:  # no columns that do not exist
+        block //= 2
+    return Plan(block, max(1, min(warps, block // WARP)), max(1, min(ahead, steps)))
