@@ -36,11 +36,21 @@ here = Here()
 def on(engine: str) -> Iterator[None]:
     """Inside, an engine is the one that is tested, and new tensors are on a device that it serves."""
     before = here.engine, here.device
-    here.engine, here.device = engine, dispatch.TABLE[engine].devices[0]
+    here.engine, here.device = engine, [*dispatch.TABLE[engine].devices, *dispatch.TABLE[engine].guest][-1]
     new_tensors = torch.device(here.device) if here.device != "cpu" else nullcontext()
     with lrn.engine(engine), new_tensors:
         yield
     here.engine, here.device = before
+
+
+def by() -> tuple[()] | tuple[str]:
+    """What ops called by hand get last, so that the engine that is tested runs them."""
+    return dispatch.by(torch.device(here.device))
+
+
+def overload(op: str) -> torch._ops.OpOverload:
+    """The overload of an op that runs on the engine that is tested."""
+    return getattr(getattr(torch.ops.lrn, op), "by" if by() else "default")
 
 
 def randn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -166,7 +176,7 @@ class Case:
             weight = weight.expand(self.batch, *weight.shape)
         return (
             *(values["x"], values["state"], weight, how.lengths, how.batch_sizes, how.reset),
-            *(self.cell, self.direction, self.batch_first),
+            *(self.cell, self.direction, self.batch_first, *by()),
         )
 
 

@@ -12,23 +12,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import triton
 import triton.language as tl
 
-from lrn.recurrence.triton.numbers import sigmoid, tanh
+from lrn.recurrence.triton.numbers import part, sigmoid, tanh
 
 # What is known when compiling is in capitals, as everywhere in Triton.
 # ruff: noqa: N803
 
 
-@triton.jit
+@part
 def _activated(x, TANH: tl.constexpr):
     if TANH:
         x = tanh(x)
     return x
 
 
-@triton.jit
+@part
 def _back(d, y, TANH: tl.constexpr):
     """A gradient back through the activation, given its output."""
     if TANH:
@@ -36,14 +35,14 @@ def _back(d, y, TANH: tl.constexpr):
     return d
 
 
-@triton.jit
+@part
 def _lrn(x, h, weight, TANH: tl.constexpr):
     q, k, v = x
     y = _activated(sigmoid(k + h) * v + sigmoid(q - h) * h, TANH)
     return y, y
 
 
-@triton.jit
+@part
 def _lrn_backward(x, h, y, weight, dy, dm, TANH: tl.constexpr):
     q, k, v = x
     i, f = sigmoid(k + h), sigmoid(q - h)
@@ -52,7 +51,7 @@ def _lrn_backward(x, h, y, weight, dy, dm, TANH: tl.constexpr):
     return (dq, dk, d * i), d * f + (dk - dq), ()
 
 
-@triton.jit
+@part
 def _olrn(x, h, weight, TANH: tl.constexpr):
     q, k, v, o = x
     c = sigmoid(k + h) * v + sigmoid(q - h) * h
@@ -60,7 +59,7 @@ def _olrn(x, h, weight, TANH: tl.constexpr):
     return y, y
 
 
-@triton.jit
+@part
 def _olrn_backward(x, h, y, weight, dy, dm, TANH: tl.constexpr):
     q, k, v, o = x
     i, f = sigmoid(k + h), sigmoid(q - h)
@@ -73,7 +72,7 @@ def _olrn_backward(x, h, y, weight, dy, dm, TANH: tl.constexpr):
     return (dq, dk, dc * i, d_o), dc * f + (dk - dq), ()
 
 
-@triton.jit
+@part
 def _glrn(x, h, weight, TANH: tl.constexpr):
     q, v = x
     f = sigmoid(q - h)
@@ -81,7 +80,7 @@ def _glrn(x, h, weight, TANH: tl.constexpr):
     return y, y
 
 
-@triton.jit
+@part
 def _glrn_backward(x, h, y, weight, dy, dm, TANH: tl.constexpr):
     q, v = x
     f = sigmoid(q - h)
@@ -90,7 +89,7 @@ def _glrn_backward(x, h, y, weight, dy, dm, TANH: tl.constexpr):
     return (dq, d * (1.0 - f)), d * f - dq, ()
 
 
-@triton.jit
+@part
 def _elrn(x, h, weight, TANH: tl.constexpr):
     v = x[0]
     f = sigmoid(-h)
@@ -98,7 +97,7 @@ def _elrn(x, h, weight, TANH: tl.constexpr):
     return y, y
 
 
-@triton.jit
+@part
 def _elrn_backward(x, h, y, weight, dy, dm, TANH: tl.constexpr):
     v = x[0]
     f = sigmoid(-h)
@@ -107,7 +106,7 @@ def _elrn_backward(x, h, y, weight, dy, dm, TANH: tl.constexpr):
     return (d * (1.0 - f),), d * f - df, ()
 
 
-@triton.jit
+@part
 def _sru(x, c, weight, TANH: tl.constexpr):
     x_r, x_f, x_c, x_h = x
     v_r, v_f = weight
@@ -116,7 +115,7 @@ def _sru(x, c, weight, TANH: tl.constexpr):
     return r * c + (1.0 - r) * x_h, c
 
 
-@triton.jit
+@part
 def _sru_backward(x, c, after, weight, dy, dm, TANH: tl.constexpr):
     x_r, x_f, x_c, x_h = x
     v_r, v_f = weight

@@ -3,6 +3,10 @@
 Time is inside. What is carried from step to step stays in registers, in float32 (float64 for float64). The loads of
 the next ``AHEAD`` steps are under way while a step is computed: they wait in a queue of registers. A row ends at
 its own length; behind it nothing is read, and zeros are written.
+
+A *step* s counts from where the walk begins, which going backwards is the row's own end. Of padded rows it is
+the step's *position* as well: strides are negative going backwards. Of packed rows the position is the row of the
+batch's first token at that time, and strides are those from token to token.
 """
 
 from __future__ import annotations
@@ -11,6 +15,8 @@ from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
+
+from lrn.recurrence.triton.numbers import part
 
 # What is known when compiling is in capitals, as everywhere in Triton.
 # ruff: noqa: N803
@@ -26,59 +32,68 @@ class Grid(NamedTuple):
     plane: int
 
 
-@triton.jit
+@part
 def _place(batch, hidden, BLOCK: tl.constexpr):
-    """Which row, direction and columns are this program's, and which of the columns exist."""
+    """Which row, direction and columns are this program's."""
     program = tl.program_id(0).to(tl.int64)
     blocks = tl.cdiv(hidden, BLOCK)
-    columns = program % blocks * BLOCK + tl.arange(0, BLOCK)
     rows = program // blocks
-    return rows % batch, rows // batch, columns, columns < hidden
+    return rows % batch, rows // batch, program % blocks * BLOCK + tl.arange(0, BLOCK)
 
 
-@triton.jit
-def _only_if(on, columns, hidden):
-    """The columns that exist, or none of them. (A mask of a block & a scalar is more than the interpreter takes.)"""
-    return columns < tl.where(on, hidden, 0)
-
-
-@triton.jit
+@part
 def _length(lengths, row, steps):
     """The real steps of a row; a length that is out of range leads to no place that is out of bounds."""
     if lengths is None:
         length = steps.to(tl.int64)
     else:
-        length = tl.load(lengths + row)
-        length = tl.minimum(tl.maximum(length, 0), steps)
+        length = tl.minimum(tl.maximum(tl.load(lengths + row), 0), steps)
     return length
 
 
-@triton.jit
-def _time(s, length, backwards):
-    """The time of a walk's step: from a row's own end if it goes backwards."""
-    return tl.where(backwards, length - 1 - s, s)
-
-
-@triton.jit
-def _token(grid, first_row, t, row, on):
-    """Where a row's token is at time t; of packed rows those of a step follow each other."""
+@part
+def _clock(first_row, length, backwards):
+    """Packed rows: where the position of step 0 is written, and how far apart those of steps are."""
     if first_row is None:
-        offset = t * grid.time + row * grid.batch
+        at, sign = None, None
     else:
-        offset = (tl.load(first_row + t, mask=on, other=0) + row) * grid.batch
-    return offset
+        at = first_row + tl.where(backwards, length - 1, 0)
+        sign = tl.where(backwards, -1, 1)
+    return at, sign
 
 
-@triton.jit
-def _planes(pointers, stride, on, COUNT: tl.constexpr):
+@part
+def _position(clock, s, some):
+    """The position of a step of a row that has some."""
+    if clock[0] is None:
+        position = s
+    else:
+        position = tl.load(clock[0] + s * clock[1], mask=some, other=0)
+    return position
+
+
+@part
+def _walked(grid, clock, row, direction, length, backwards):
+    """A tensor with a row per token as the walk sees it: where position 0 is, and how far apart positions are."""
+    at = grid.data + direction * grid.direction + row * grid.batch
+    if clock[0] is None:
+        at = at + tl.where(backwards, length - 1, 0) * grid.time
+        stride = tl.where(backwards, -grid.time, grid.time).to(tl.int64)
+    else:
+        stride = grid.batch
+    return at, stride
+
+
+@part
+def _planes(pointers, stride, there, COUNT: tl.constexpr):
     """Several planes of a tensor, in its own type."""
     values = ()
     for k in tl.static_range(COUNT):
-        values = values + (tl.load(pointers + k * stride, mask=on, other=0.0),)
+        values = values + (tl.load(pointers + k * stride, mask=there, other=0.0),)
     return values
 
 
-@triton.jit
+@part
 def _computed(values, COUNT: tl.constexpr, TYPE: tl.constexpr):
     """The first of some values, in the type in which is computed."""
     converted = ()
@@ -87,22 +102,28 @@ def _computed(values, COUNT: tl.constexpr, TYPE: tl.constexpr):
     return converted
 
 
-@triton.jit
-def _border(reset, first_row, t, row, length, backwards, on):
-    """Whether a border between documents lies between the step at time t and the one walked before it."""
-    t = tl.where(backwards, t + 1, t)
-    on = on & (t < length)
-    return tl.load(reset.data + _token(reset, first_row, t, row, on), mask=on, other=0) != 0
+@part
+def _border(reset, clock, s, backwards, some):
+    """Whether a border between documents lies between step s and the one walked before it.
+
+    It is marked at the later of the two in time: going backwards at the step before, which the first has not.
+    """
+    behind = tl.where(backwards, 1, 0)
+    position = _position(clock, tl.maximum(s - behind, 0), some)
+    mark = tl.load(reset[0] + position * reset[1], mask=some, other=0)
+    return (mark != 0) & (s >= behind)
 
 
-@triton.jit
-def _forward_input(x, reset, first_row, s, row, length, backwards, columns, hidden, GATES: tl.constexpr):
-    """What step s reads: the gates and, where there are borders, whether it begins behind one."""
-    on = s < length
-    t = _time(s, length, backwards)
-    read = _planes(x.data + _token(x, first_row, t, row, on) + columns, x.plane, _only_if(on, columns, hidden), GATES)
+@part
+def _forward_input(x, plane, reset, clock, s, last, backwards, some, there, columns, GATES: tl.constexpr):
+    """What step s reads: the gates and, where there are borders, whether it begins behind one.
+
+    Behind the last step it is the last one once more, which nobody uses.
+    """
+    s = tl.minimum(s, last)
+    read = _planes(x[0] + _position(clock, s, some) * x[1] + columns, plane, there, GATES)
     if reset is not None:
-        read = read + (_border(reset, first_row, t, row, length, backwards, on),)
+        read = read + (_border(reset, clock, s, backwards, some),)
     return read
 
 
@@ -123,92 +144,94 @@ def forward(
     STEP: tl.constexpr,
     GATES: tl.constexpr,
     VECTORS: tl.constexpr,
+    OWN: tl.constexpr,
     TANH: tl.constexpr,
     REVERSE: tl.constexpr,
     TYPE: tl.constexpr,
     BLOCK: tl.constexpr,
     AHEAD: tl.constexpr,
 ):
-    """Walk a row: x, state, weight -> output, memory (None where the output is it), final."""
-    row, direction, columns, there = _place(batch, hidden, BLOCK)
+    """Walk a row: x, state, weight -> output, memory, final. ``OWN``: the memory is not the output itself."""
+    row, direction, columns = _place(batch, hidden, BLOCK)
+    there = columns < hidden
     length = _length(lengths, row, steps)
+    some = length > 0
+    read_there = columns < tl.where(some, hidden, 0)
     backwards = (direction == 1) | REVERSE
-    OWN: tl.constexpr = memory is not None
     storage = x.data.dtype.element_ty
 
-    state_at = state.data + direction * state.direction + row * state.batch + columns
-    final_at = final.data + direction * final.direction + row * final.batch + columns
-    output_at = output.data + direction * output.direction + columns
-    x = Grid(x.data + direction * x.direction, x.time, x.batch, x.direction, x.plane)
+    clock = _clock(first_row, length, backwards)
+    x_walk = _walked(x, clock, row, direction, length, backwards)
+    output_walk = _walked(output, clock, row, direction, length, backwards)
+    if OWN:
+        memory_walk = _walked(memory, clock, row, direction, length, backwards)
+    if reset is not None:
+        reset_walk = _walked(reset, clock, row, 0, length, backwards)
+    else:
+        reset_walk = None
     vectors = ()
     if VECTORS > 0:
         weight_at = weight.data + direction * weight.direction + row * weight.batch + columns
         vectors = _computed(_planes(weight_at, weight.plane, there, VECTORS), VECTORS, TYPE)
-
+    state_at = state.data + direction * state.direction + row * state.batch + columns
     h = tl.load(state_at, mask=there, other=0.0).to(TYPE)  # the output of the step before
     m = h
     if OWN:
-        memory_at = memory.data + direction * memory.direction + columns
         m = tl.load(state_at + state.plane, mask=there, other=0.0).to(TYPE)
 
+    last = length - 1
     queue = ()
     for s in tl.static_range(AHEAD):
         queue = queue + (
-            _forward_input(x, reset, first_row, s, row, length, backwards, columns, hidden, GATES),
+            _forward_input(
+                x_walk, x.plane, reset_walk, clock, s, last, backwards, some, read_there, columns, GATES
+            ),
         )
     for s in range(length):
         read = queue[0]
         queue = queue[1:] + (
-            _forward_input(x, reset, first_row, s + AHEAD, row, length, backwards, columns, hidden, GATES),
+            _forward_input(
+                x_walk, x.plane, reset_walk, clock, s + AHEAD, last, backwards, some, read_there, columns, GATES
+            ),
         )
         if reset is not None:
             m = tl.where(read[GATES], 0.0, m)
         h, m = STEP(_computed(read, GATES, TYPE), m, vectors, TANH)
-        t = _time(s, length, backwards)
-        tl.store(output_at + _token(output, first_row, t, row, True), h.to(storage), mask=there)
+        position = _position(clock, s, some)
+        tl.store(output_walk[0] + position * output_walk[1] + columns, h.to(storage), mask=there)
         if OWN:
-            tl.store(memory_at + _token(memory, first_row, t, row, True), m.to(storage), mask=there)
+            tl.store(memory_walk[0] + position * memory_walk[1] + columns, m.to(storage), mask=there)
 
+    final_at = final.data + direction * final.direction + row * final.batch + columns
     tl.store(final_at, h.to(storage), mask=there)
     if OWN:
         tl.store(final_at + final.plane, m.to(storage), mask=there)
-    if first_row is None:
+    if first_row is None:  # packed rows have no padding
         nothing = tl.zeros([BLOCK], storage)
         for t in range(length, steps):
-            tl.store(output_at + _token(output, first_row, t, row, True), nothing, mask=there)
+            s = tl.where(backwards, last - t, t)
+            tl.store(output_walk[0] + s * output_walk[1] + columns, nothing, mask=there)
             if OWN:
-                tl.store(memory_at + _token(memory, first_row, t, row, True), nothing, mask=there)
+                tl.store(memory_walk[0] + s * memory_walk[1] + columns, nothing, mask=there)
 
 
-@triton.jit
+@part
 def _backward_input(
-    x,
-    memory,
-    grad_output,
-    reset,
-    first_row,
-    s,
-    row,
-    length,
-    backwards,
-    columns,
-    hidden,
-    GATES: tl.constexpr,
+    x, plane, memory, above, reset, clock, s, backwards, some, there, columns, GATES: tl.constexpr
 ):
-    """What the gradient of step s reads: gates, the memory before it, the output's gradient, the border."""
-    on = s >= 0
-    t = _time(s, length, backwards)
-    read = _planes(x.data + _token(x, first_row, t, row, on) + columns, x.plane, _only_if(on, columns, hidden), GATES)
-    inside = s > 0  # before the first step is the state
-    before = _token(memory, first_row, _time(s - 1, length, backwards), row, inside)
-    read = read + (tl.load(memory.data + before + columns, mask=_only_if(inside, columns, hidden), other=0.0),)
-    if grad_output is not None:
-        above = _token(grad_output, first_row, t, row, on)
-        read = read + (tl.load(grad_output.data + above + columns, mask=_only_if(on, columns, hidden), other=0.0),)
-    else:
-        read = read + (read[0],)  # so that a border has the same place
+    """What the gradient of step s reads: gates, the memory before it, the output's gradient, the border.
+
+    Before the first step it is the first one once more, which nobody uses; nor is what stands for its memory.
+    """
+    s = tl.maximum(s, 0)
+    position = _position(clock, s, some)
+    read = _planes(x[0] + position * x[1] + columns, plane, there, GATES)
+    before = _position(clock, tl.maximum(s - 1, 0), some)
+    read = read + (tl.load(memory[0] + before * memory[1] + columns, mask=there, other=0.0),)
+    if above is not None:
+        read = read + (tl.load(above[0] + position * above[1] + columns, mask=there, other=0.0),)
     if reset is not None:
-        read = read + (_border(reset, first_row, t, row, length, backwards, on),)
+        read = (_border(reset, clock, s, backwards, some),) + read  # noqa: RUF005  (Triton has no such tuple)
     return read
 
 
@@ -241,98 +264,107 @@ def backward(
 ):
     """Walk a row back: gradients of output and final (either may be None) -> of x, state, weight (each row's own).
 
-    The memory after a step is the one before the next, which is at hand already: it is read once. ``OWN`` says
-    that the memory is not the output, so that the state has two parts.
+    The memory after a step is the one before the next, which is at hand already: it is read once.
     """
-    row, direction, columns, there = _place(batch, hidden, BLOCK)
+    row, direction, columns = _place(batch, hidden, BLOCK)
+    there = columns < hidden
     length = _length(lengths, row, steps)
+    some = length > 0
+    read_there = columns < tl.where(some, hidden, 0)
     backwards = (direction == 1) | REVERSE
     storage = x.data.dtype.element_ty
     nothing = tl.zeros([BLOCK], TYPE)
 
-    state_at = state.data + direction * state.direction + row * state.batch + columns
-    if OWN:
-        state_at = state_at + state.plane
-    first = tl.load(state_at, mask=there, other=0.0)
-    x = Grid(x.data + direction * x.direction, x.time, x.batch, x.direction, x.plane)
-    memory = Grid(memory.data + direction * memory.direction, memory.time, memory.batch, 0, 0)
-    grad_x_at = grad_x.data + direction * grad_x.direction + columns
+    clock = _clock(first_row, length, backwards)
+    x_walk = _walked(x, clock, row, direction, length, backwards)
+    memory_walk = _walked(memory, clock, row, direction, length, backwards)
+    grad_x_walk = _walked(grad_x, clock, row, direction, length, backwards)
     if grad_output is not None:
-        grad_output = Grid(
-            grad_output.data + direction * grad_output.direction, grad_output.time, grad_output.batch, 0, 0
-        )
-    vectors, sums = (), ()
+        above_walk = _walked(grad_output, clock, row, direction, length, backwards)
+    else:
+        above_walk = None
+    if reset is not None:
+        reset_walk = _walked(reset, clock, row, 0, length, backwards)
+        FIRST: tl.constexpr = 1  # of the gates, in what a step reads
+    else:
+        reset_walk = None
+        FIRST: tl.constexpr = 0
+    vectors = ()
+    sums = ()
     if VECTORS > 0:
         weight_at = weight.data + direction * weight.direction + row * weight.batch + columns
         vectors = _computed(_planes(weight_at, weight.plane, there, VECTORS), VECTORS, TYPE)
         for _ in tl.static_range(VECTORS):
             sums = sums + (nothing,)
+    state_at = state.data + direction * state.direction + row * state.batch + columns
+    if OWN:
+        state_at = state_at + state.plane
+    first = tl.load(state_at, mask=there, other=0.0)
 
-    last = nothing  # the gradient of the final output, where that is not the memory
+    final_h = nothing  # the gradient of the final output, where that is not the memory
     carry = nothing
     if grad_final is not None:
         final_at = grad_final.data + direction * grad_final.direction + row * grad_final.batch + columns
         carry = tl.load(final_at, mask=there, other=0.0).to(TYPE)
         if OWN:
-            last = carry
+            final_h = carry
             carry = tl.load(final_at + grad_final.plane, mask=there, other=0.0).to(TYPE)
 
-    end = length - 1
-    after = _token(memory, first_row, _time(end, length, backwards), row, end >= 0)
-    after = tl.load(memory.data + after + columns, mask=_only_if(end >= 0, columns, hidden), other=0.0)
+    last = length - 1
+    end = _position(clock, tl.maximum(last, 0), some)
+    after = tl.load(memory_walk[0] + end * memory_walk[1] + columns, mask=read_there, other=0.0)
     queue = ()
     for n in tl.static_range(AHEAD):
         queue = queue + (
             _backward_input(
-                x,
-                memory,
-                grad_output,
-                reset,
-                first_row,
-                end - n,
-                row,
-                length,
+                x_walk,
+                x.plane,
+                memory_walk,
+                above_walk,
+                reset_walk,
+                clock,
+                last - n,
                 backwards,
+                some,
+                read_there,
                 columns,
-                hidden,
                 GATES,
             ),
         )
     for n in range(length):
-        s = end - n
+        s = last - n
         read = queue[0]
         queue = queue[1:] + (
             _backward_input(
-                x,
-                memory,
-                grad_output,
-                reset,
-                first_row,
+                x_walk,
+                x.plane,
+                memory_walk,
+                above_walk,
+                reset_walk,
+                clock,
                 s - AHEAD,
-                row,
-                length,
                 backwards,
+                some,
+                read_there,
                 columns,
-                hidden,
                 GATES,
             ),
         )
-        before = tl.where(s == 0, first, read[GATES])
+        before = tl.where(s == 0, first, read[FIRST + GATES])
         m = before.to(TYPE)
         if reset is not None:
-            m = tl.where(read[GATES + 2], 0.0, m)
+            m = tl.where(read[0], 0.0, m)
         dy = nothing
         if grad_output is not None:
-            dy = read[GATES + 1].to(TYPE)
+            dy = read[FIRST + GATES + 1].to(TYPE)
         if OWN:
-            dy = tl.where(s == end, dy + last, dy)
-        dx, carry, dw = STEP(
-            _computed(read, GATES, TYPE), m, after.to(TYPE), vectors, dy, carry, TANH
-        )
+            dy = tl.where(s == last, dy + final_h, dy)
+        gates = _computed(read[FIRST:], GATES, TYPE)
+        dx, carry, dw = STEP(gates, m, after.to(TYPE), vectors, dy, carry, TANH)
         if reset is not None:
-            carry = tl.where(read[GATES + 2], 0.0, carry)
+            carry = tl.where(read[0], 0.0, carry)
         after = before
-        to = grad_x_at + _token(grad_x, first_row, _time(s, length, backwards), row, True)
+        to = grad_x_walk[0] + _position(clock, s, some) * grad_x_walk[1] + columns
         for k in tl.static_range(GATES):
             tl.store(to + k * grad_x.plane, dx[k].to(storage), mask=there)
         if VECTORS > 0:
@@ -343,15 +375,16 @@ def backward(
 
     grad_state_at = grad_state.data + direction * grad_state.direction + row * grad_state.batch + columns
     if OWN:  # the output is never read: only an empty row passes its gradient on
-        tl.store(grad_state_at, tl.where(length == 0, last, nothing).to(storage), mask=there)
+        tl.store(grad_state_at, tl.where(some, nothing, final_h).to(storage), mask=there)
         grad_state_at = grad_state_at + grad_state.plane
     tl.store(grad_state_at, carry.to(storage), mask=there)
-    for k in tl.static_range(VECTORS):
+    if VECTORS > 0:
         grad_weight_at = grad_weight.data + direction * grad_weight.direction + row * grad_weight.batch
-        tl.store(grad_weight_at + k * grad_weight.plane + columns, sums[k].to(storage), mask=there)
+        for k in tl.static_range(VECTORS):
+            tl.store(grad_weight_at + k * grad_weight.plane + columns, sums[k].to(storage), mask=there)
     if first_row is None:
         empty = tl.zeros([BLOCK], storage)
         for t in range(length, steps):
-            to = grad_x_at + _token(grad_x, first_row, t, row, True)
+            to = grad_x_walk[0] + tl.where(backwards, last - t, t) * grad_x_walk[1] + columns
             for k in tl.static_range(GATES):
                 tl.store(to + k * grad_x.plane, empty, mask=there)

@@ -5,20 +5,28 @@ They are made of what every target and the interpreter have, so that all of them
 
 from __future__ import annotations
 
+from typing import Any
+
 import triton
 import triton.language as tl
+
+INTERPRETED: bool = triton.knobs.runtime.interpret
+"""Whether kernels are run step by step in Python."""
+
+part: Any = (lambda function: function) if INTERPRETED else triton.jit
+"""Marks a function that is part of kernels. The interpreter would set itself up anew at every call of a jitted one."""
 
 NEAR = tl.constexpr(0.6)
 """Below it tanh is a quotient of two polynomials, above one of two sums with e^-2x."""
 
 
-@triton.jit
+@part
 def sigmoid(x):
     """1 / (1 + e^-x): where e^-x overflows the quotient is 0, as it should be."""
     return 1.0 / (1.0 + tl.exp(-x))
 
 
-@triton.jit
+@part
 def tanh(x):
     """(1 - e^-2|x|) / (1 + e^-2|x|) with the sign of x; near zero, where that cancels, a continued fraction.
 

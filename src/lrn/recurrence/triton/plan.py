@@ -27,19 +27,24 @@ TABLE = (
     (1 << 16, 8, 1, 2),
     (0, 4, 1, 4),
 )
-WARP = 32
+_LARGEST = 1 << 20  # block that Triton allows
 
 
-def plan(elements: int, hidden: int, steps: int, size: int) -> Plan:
+def plan(elements: int, hidden: int, steps: int, size: int, warp: int = 32) -> Plan:
     """For rows x directions x columns ``elements`` in rows of ``hidden``, ``steps`` long, of ``size`` bytes each.
+
+    ``warp`` threads are a warp; 0 means that the interpreter runs one program after the other, where few large
+    ones are best.
 
     >>> plan(elements=64 * 1024, hidden=1024, steps=512, size=4)
     Plan(block=64, warps=1, ahead=2)
     """
+    if not warp:
+        return Plan(min(_LARGEST, 1 << (hidden - 1).bit_length()), 1, 2)
     wide, warps, ahead = next(line for least, *line in TABLE if elements >= least)
     if size == 8:  # as many bytes in registers as the others have
         ahead = max(1, ahead // 2)
-    block = warps * WARP * max(1, wide // size)
-    while block > WARP and block >= 2 * hidden:  # no columns that do not exist
+    block = warps * warp * max(1, wide // size)
+    while block > warp and block >= 2 * hidden:  # no columns that do not exist
         block //= 2
-    return Plan(block, max(1, min(warps, block // WARP)), max(1, min(ahead, steps)))
+    return Plan(block, max(1, min(warps, block // warp)), max(1, min(ahead, steps)))
