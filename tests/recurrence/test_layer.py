@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from recurrence.cases import NAMES, here
 
-from lrn.recurrence import CELLS, Rows, dispatch, engine, scan
+from lrn.recurrence import CELLS, Rows, engine, scan
 
 layer = import_module("lrn.recurrence.layer")  # the package has a function of that name
 

@@ -153,7 +153,9 @@ def _tell_missing(name: str) -> None:
         )
 
 
-if _DEFAULT is None and "cpu" in MISSING:  # at once, since everybody has that device; of others, at the first tensor
+if (
+    _DEFAULT is None and "cpu" in MISSING
+):  # at once, since everybody has that device; of others, at the first tensor
     _tell_missing("cpu")
 
 
@@ -217,8 +219,8 @@ def implemented(op: str, device: torch.device) -> bool:
 def by(device: torch.device) -> tuple[()] | tuple[str]:
     """What an op gets as its last argument: the engine's name, unless torch finds it by the type of device.
 
-    With it ``torch.ops.lrn.scan`` is its overload ``by``. So a compiled graph and a backward pass stay with the
-    engine that they began with.
+    With it ``torch.ops.lrn.scan`` is its overload ``by``. So a compiled graph and a backward pass stay with
+    the engine that they began with.
     """
     name = choose(device)
     return () if device.type in TABLE[name].devices else (name,)

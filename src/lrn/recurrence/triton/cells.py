@@ -1,11 +1,13 @@
-"""One small function per cell for a step forward, and one for its gradient. The equations are those of ../cells.py.
+"""One small function per cell for a step forward, and one for its gradient. The equations are those of
+../cells.py.
 
 ``forward(x, m, weight, TANH)`` gets the gates ``x``, the previous memory ``m`` and the cell's own vectors
 ``weight``; it returns the output and the new memory, which is the output itself but for SRU.
 
-``backward(x, m, after, weight, dy, dm, TANH)`` gets the memory after the step as well, the gradient ``dy`` of the
-output from above and ``dm`` of the memory from later steps; it returns the gradients of the gates, of the
-previous memory, and of the vectors. ``TANH`` says whether the output activation is tanh or nothing at all.
+``backward(x, m, after, weight, dy, dm, TANH)`` gets the memory after the step as well, the gradient ``dy``
+of the output from above and ``dm`` of the memory from later steps; it returns the gradients of the gates, of
+the previous memory, and of the vectors. ``TANH`` says whether the output activation is tanh or nothing at
+all.
 """
 
 from __future__ import annotations

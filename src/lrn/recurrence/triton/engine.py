@@ -1,7 +1,8 @@
-"""``lrn::scan`` and ``lrn::scan_backward`` on this engine: checks, where in memory things are, and the launch.
+"""``lrn::scan`` and ``lrn::scan_backward`` on this engine: checks, where in memory things are, and the
+launch.
 
-Arguments come in the order of ``../schemas.py``, shapes are those of ``../ops.py``. Nothing is read back from the
-device: lengths that are out of range are not refused here, but lead nowhere either.
+Arguments come in the order of ``../schemas.py``, shapes are those of ``../ops.py``. Nothing is read back
+from the device: lengths that are out of range are not refused here, but lead nowhere either.
 """
 
 from __future__ import annotations
@@ -61,9 +62,7 @@ class Call:
         batch_first: bool,
     ) -> None:
         _check(cell in cells.CELLS, f"there is no cell {cell!r}")
-        _check(
-            direction in cells.REVERSE, f"direction must be forward, reverse or both, got {direction!r}"
-        )
+        _check(direction in cells.REVERSE, f"direction must be forward, reverse or both, got {direction!r}")
         _check(x.dtype in COMPUTED, "tensors must be float32, float64, bfloat16 or float16")
         self.cell, self.like = cells.CELLS[cell], x
         self.packed, self.batch_first = batch_sizes is not None, batch_first
@@ -76,9 +75,7 @@ class Call:
             f"x does not fit {cell}, {direction}",
         )
         self.batch, self.directions = state.shape[2], directions
-        _check(
-            state.shape == (self.cell.parts, directions, self.batch, self.hidden), "state does not fit x"
-        )
+        _check(state.shape == (self.cell.parts, directions, self.batch, self.hidden), "state does not fit x")
         self._check_type(state, "state")
         self.lengths, self.first_row = lengths, None
         if batch_sizes is not None:
@@ -155,9 +152,7 @@ class Call:
             _check(weight is None, f"{cell} has no vectors, weight must be None")
             return None
         shape = (self.batch, self.directions, vectors, self.hidden)
-        _check(
-            weight is not None and weight.shape == shape, f"{cell} needs weight [B, D, {vectors}, H]"
-        )
+        _check(weight is not None and weight.shape == shape, f"{cell} needs weight [B, D, {vectors}, H]")
         assert weight is not None
         self._check_type(weight, "weight")
         return _adjacent(weight)

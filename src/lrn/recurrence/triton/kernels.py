@@ -1,12 +1,12 @@
 """The time loop, once for all cells and types: a program walks one row, one direction, one block of columns.
 
-Time is inside. What is carried from step to step stays in registers, in float32 (float64 for float64). The loads of
-the next ``AHEAD`` steps are under way while a step is computed: they wait in a queue of registers. A row ends at
-its own length; behind it nothing is read, and zeros are written.
+Time is inside. What is carried from step to step stays in registers, in float32 (float64 for float64). The
+loads of the next ``AHEAD`` steps are under way while a step is computed: they wait in a queue of registers.
+A row ends at its own length; behind it nothing is read, and zeros are written.
 
 A *step* s counts from where the walk begins, which going backwards is the row's own end. Of padded rows it is
-the step's *position* as well: strides are negative going backwards. Of packed rows the position is the row of the
-batch's first token at that time, and strides are those from token to token.
+the step's *position* as well: strides are negative going backwards. Of packed rows the position is the row
+of the batch's first token at that time, and strides are those from token to token.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from lrn.recurrence.triton.numbers import part
+from lrn.recurrence.triton.numbers import computed, part, stored
 
 # What is known when compiling is in capitals, as everywhere in Triton.
-# ruff: noqa: N803
+# And tuples grow by +, branches are whole statements: it has no other way.
+# ruff: noqa: N803, N806, RUF005, SIM108
 
 
 class Grid(NamedTuple):
@@ -74,7 +75,9 @@ def _position(clock, s, some):
 
 @part
 def _walked(grid, clock, row, direction, length, backwards):
-    """A tensor with a row per token as the walk sees it: where position 0 is, and how far apart positions are."""
+    """A tensor with a row per token as the walk sees it: where position 0 is, and how far apart positions
+    are.
+    """
     at = grid.data + direction * grid.direction + row * grid.batch
     if clock[0] is None:
         at = at + tl.where(backwards, length - 1, 0) * grid.time
@@ -98,7 +101,7 @@ def _computed(values, COUNT: tl.constexpr, TYPE: tl.constexpr):
     """The first of some values, in the type in which is computed."""
     converted = ()
     for k in tl.static_range(COUNT):
-        converted = converted + (values[k].to(TYPE),)
+        converted = converted + (computed(values[k], TYPE),)
     return converted
 
 
@@ -174,10 +177,10 @@ def forward(
         weight_at = weight.data + direction * weight.direction + row * weight.batch + columns
         vectors = _computed(_planes(weight_at, weight.plane, there, VECTORS), VECTORS, TYPE)
     state_at = state.data + direction * state.direction + row * state.batch + columns
-    h = tl.load(state_at, mask=there, other=0.0).to(TYPE)  # the output of the step before
+    h = computed(tl.load(state_at, mask=there, other=0.0), TYPE)  # the output of the step before
     m = h
     if OWN:
-        m = tl.load(state_at + state.plane, mask=there, other=0.0).to(TYPE)
+        m = computed(tl.load(state_at + state.plane, mask=there, other=0.0), TYPE)
 
     last = length - 1
     queue = ()
@@ -191,21 +194,31 @@ def forward(
         read = queue[0]
         queue = queue[1:] + (
             _forward_input(
-                x_walk, x.plane, reset_walk, clock, s + AHEAD, last, backwards, some, read_there, columns, GATES
+                x_walk,
+                x.plane,
+                reset_walk,
+                clock,
+                s + AHEAD,
+                last,
+                backwards,
+                some,
+                read_there,
+                columns,
+                GATES,
             ),
         )
         if reset is not None:
             m = tl.where(read[GATES], 0.0, m)
         h, m = STEP(_computed(read, GATES, TYPE), m, vectors, TANH)
         position = _position(clock, s, some)
-        tl.store(output_walk[0] + position * output_walk[1] + columns, h.to(storage), mask=there)
+        tl.store(output_walk[0] + position * output_walk[1] + columns, stored(h, storage), mask=there)
         if OWN:
-            tl.store(memory_walk[0] + position * memory_walk[1] + columns, m.to(storage), mask=there)
+            tl.store(memory_walk[0] + position * memory_walk[1] + columns, stored(m, storage), mask=there)
 
     final_at = final.data + direction * final.direction + row * final.batch + columns
-    tl.store(final_at, h.to(storage), mask=there)
+    tl.store(final_at, stored(h, storage), mask=there)
     if OWN:
-        tl.store(final_at + final.plane, m.to(storage), mask=there)
+        tl.store(final_at + final.plane, stored(m, storage), mask=there)
     if first_row is None:  # packed rows have no padding
         nothing = tl.zeros([BLOCK], storage)
         for t in range(length, steps):
@@ -231,7 +244,7 @@ def _backward_input(
     if above is not None:
         read = read + (tl.load(above[0] + position * above[1] + columns, mask=there, other=0.0),)
     if reset is not None:
-        read = (_border(reset, clock, s, backwards, some),) + read  # noqa: RUF005  (Triton has no such tuple)
+        read = (_border(reset, clock, s, backwards, some),) + read
     return read
 
 
@@ -262,7 +275,8 @@ def backward(
     BLOCK: tl.constexpr,
     AHEAD: tl.constexpr,
 ):
-    """Walk a row back: gradients of output and final (either may be None) -> of x, state, weight (each row's own).
+    """Walk a row back: gradients of output and final (either may be None) -> of x, state, weight (each row's
+    own).
 
     The memory after a step is the one before the next, which is at hand already: it is read once.
     """
@@ -305,10 +319,10 @@ def backward(
     carry = nothing
     if grad_final is not None:
         final_at = grad_final.data + direction * grad_final.direction + row * grad_final.batch + columns
-        carry = tl.load(final_at, mask=there, other=0.0).to(TYPE)
+        carry = computed(tl.load(final_at, mask=there, other=0.0), TYPE)
         if OWN:
             final_h = carry
-            carry = tl.load(final_at + grad_final.plane, mask=there, other=0.0).to(TYPE)
+            carry = computed(tl.load(final_at + grad_final.plane, mask=there, other=0.0), TYPE)
 
     last = length - 1
     end = _position(clock, tl.maximum(last, 0), some)
@@ -351,22 +365,22 @@ def backward(
             ),
         )
         before = tl.where(s == 0, first, read[FIRST + GATES])
-        m = before.to(TYPE)
+        m = computed(before, TYPE)
         if reset is not None:
             m = tl.where(read[0], 0.0, m)
         dy = nothing
         if grad_output is not None:
-            dy = read[FIRST + GATES + 1].to(TYPE)
+            dy = computed(read[FIRST + GATES + 1], TYPE)
         if OWN:
             dy = tl.where(s == last, dy + final_h, dy)
         gates = _computed(read[FIRST:], GATES, TYPE)
-        dx, carry, dw = STEP(gates, m, after.to(TYPE), vectors, dy, carry, TANH)
+        dx, carry, dw = STEP(gates, m, computed(after, TYPE), vectors, dy, carry, TANH)
         if reset is not None:
             carry = tl.where(read[0], 0.0, carry)
         after = before
         to = grad_x_walk[0] + _position(clock, s, some) * grad_x_walk[1] + columns
         for k in tl.static_range(GATES):
-            tl.store(to + k * grad_x.plane, dx[k].to(storage), mask=there)
+            tl.store(to + k * grad_x.plane, stored(dx[k], storage), mask=there)
         if VECTORS > 0:
             more = ()
             for k in tl.static_range(VECTORS):
@@ -375,13 +389,13 @@ def backward(
 
     grad_state_at = grad_state.data + direction * grad_state.direction + row * grad_state.batch + columns
     if OWN:  # the output is never read: only an empty row passes its gradient on
-        tl.store(grad_state_at, tl.where(some, nothing, final_h).to(storage), mask=there)
+        tl.store(grad_state_at, stored(tl.where(some, nothing, final_h), storage), mask=there)
         grad_state_at = grad_state_at + grad_state.plane
-    tl.store(grad_state_at, carry.to(storage), mask=there)
+    tl.store(grad_state_at, stored(carry, storage), mask=there)
     if VECTORS > 0:
         grad_weight_at = grad_weight.data + direction * grad_weight.direction + row * grad_weight.batch
         for k in tl.static_range(VECTORS):
-            tl.store(grad_weight_at + k * grad_weight.plane + columns, sums[k].to(storage), mask=there)
+            tl.store(grad_weight_at + k * grad_weight.plane + columns, stored(sums[k], storage), mask=there)
     if first_row is None:
         empty = tl.zeros([BLOCK], storage)
         for t in range(length, steps):

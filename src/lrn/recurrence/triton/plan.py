@@ -1,7 +1,7 @@
 """How the work is cut into programs: columns and warps of each, and how many steps are read ahead.
 
-A table and no search: the first call is as fast as any other, and the same problem is always cut the same way.
-The figures follow from how GPUs are built, and have not been measured on one.
+A table and no search: the first call is as fast as any other, and the same problem is always cut the same
+way. The figures follow from how GPUs are built, and have not been measured on one.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Plan:
     ahead: int
 
 
-# At least so many elements (rows x directions x columns), the first line that fits: bytes a thread reads at once,
-# warps, steps ahead. Many elements: a thread reads 16 bytes at once, the widest load there is, and the other warps
-# of its processor hide how long that takes. Few: every element has a thread of its own, for there are more
-# processors than work, and reading ahead is all that hides the memory's latency.
+# At least so many elements (rows x directions x columns), the first line that fits: bytes a thread reads at
+# once, warps, steps ahead. Many elements: a thread reads 16 bytes at once, the widest load there is, and the
+# other warps of its processor hide how long that takes. Few: every element has a thread of its own, for
+# there are more processors than work, and reading ahead is all that hides the memory's latency.
 TABLE = (
     (1 << 18, 16, 2, 2),
     (1 << 16, 8, 1, 2),
@@ -31,19 +31,22 @@ _LARGEST = 1 << 20  # block that Triton allows
 
 
 def plan(elements: int, hidden: int, steps: int, size: int, warp: int = 32) -> Plan:
-    """For rows x directions x columns ``elements`` in rows of ``hidden``, ``steps`` long, of ``size`` bytes each.
+    """For rows x directions x columns ``elements`` in rows of ``hidden``, ``steps`` long, of ``size`` bytes
+    each.
 
-    ``warp`` threads are a warp; 0 means that the interpreter runs one program after the other, where few large
-    ones are best.
+    ``warp`` threads are a warp; 0 means that the interpreter runs one program after the other, where few
+    large ones are best.
 
     >>> plan(elements=64 * 1024, hidden=1024, steps=512, size=4)
     Plan(block=64, warps=1, ahead=2)
     """
     if not warp:
-        return Plan(min(_LARGEST, 1 << (hidden - 1).bit_length()), 1, 2)
+        return Plan(min(_LARGEST, 1 << (hidden - 1).bit_length()), warps=1, ahead=1)
     wide, warps, ahead = next(line for least, *line in TABLE if elements >= least)
-    if size == 8:  # as many bytes in registers as the others have
-        ahead = max(1, ahead // 2)
+    if (
+        size == 8
+    ):  # what is computed takes twice the registers, and its division and e^x are calls that need more
+        wide, ahead = 8, max(1, ahead // 2)
     block = warps * warp * max(1, wide // size)
     while block > warp and block >= 2 * hidden:  # no columns that do not exist
         block //= 2
