@@ -4,7 +4,7 @@ from __future__ import annotations
 
 UNITS = ("lrn", "olrn", "glrn", "elrn", "atr", "sru", "lstm", "gru")
 TASKS = ("lm", "ner", "doc", "nli")
-ENGINES = ("cpu", "triton", "torch")
+ENGINES = ("cpu", "triton", "parallel", "torch")
 """Those that are a device's own first, then those that run everywhere."""
 
 COMPARED = "lstm,gru,atr,sru,lrn,olrn"

@@ -100,6 +100,7 @@ TABLE: dict[str, Engine] = {
             "lrn.recurrence.triton.engine",
             ("cpu",) if INTERPRETED else (),
         ),
+        Engine("parallel", (), frozenset({"scan"}), lambda: None, module="lrn.recurrence.parallel"),
         Engine("torch", (), frozenset(), lambda: None),  # the definition, which runs everywhere
     )
 }

@@ -27,6 +27,7 @@ TABLE = (
     (1 << 16, 8, 1, 2),
     (0, 4, 1, 4),
 )
+_EACH = 4  # elements of a thread: with more, half types do not fit into its registers
 _LARGEST = 1 << 20  # block that Triton allows
 
 
@@ -47,7 +48,7 @@ def plan(elements: int, hidden: int, steps: int, size: int, warp: int = 32) -> P
         size == 8
     ):  # what is computed takes twice the registers, and its division and e^x are calls that need more
         wide, ahead = 8, max(1, ahead // 2)
-    block = warps * warp * max(1, wide // size)
+    block = warps * warp * min(_EACH, max(1, wide // size))
     while block > warp and block >= 2 * hidden:  # no columns that do not exist
         block //= 2
     return Plan(block, max(1, min(warps, block // warp)), max(1, min(ahead, steps)))
