@@ -49,7 +49,10 @@ here = Here()
 def on(engine: str) -> Iterator[None]:
     """Inside, an engine is the one that is tested, and new tensors are on a device that it serves."""
     before = here.engine, here.device
-    here.engine, here.device = engine, [*dispatch.TABLE[engine].devices, *dispatch.TABLE[engine].guest][-1]
+    here.engine, here.device = (
+        engine,
+        ["cpu", *dispatch.TABLE[engine].devices, *dispatch.TABLE[engine].guest][-1],
+    )
     new_tensors = torch.device(here.device) if here.device != "cpu" else nullcontext()
     with lrn.engine(engine), new_tensors:
         yield

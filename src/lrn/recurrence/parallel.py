@@ -14,7 +14,10 @@ Arguments of the ops come in the order of ``schemas.py``, shapes are those of ``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -32,7 +35,7 @@ MOST = 24  # iterations of a window; then it is walked
 
 
 def linear_scan(a: Tensor, b: Tensor) -> Tensor:
-    """``y[t] = a[t] y[t-1] + b[t]`` with y[-1] = 0, over the first dimension, in 2 log T rounds and O(T) work.
+    """``y[t] = a[t] y[t-1] + b[t]``, y[-1] = 0, over the first dimension: 2 log T rounds, O(T) work.
 
     Two neighbouring steps are one step of a sequence half as long; that one gives every second y, and each of
     them the next.
@@ -55,14 +58,31 @@ def linear_scan(a: Tensor, b: Tensor) -> Tensor:
 
 @dataclass
 class Effort:
-    """What the walks since it was made have cost: iterations of each window, and windows that were walked."""
+    """What walks have cost: the iterations of every window that was solved, and how many were walked."""
 
-    iterations: list[int]
+    iterations: list[int] = field(default_factory=list)
     walked: int = 0
 
 
-effort = Effort([])
-"""Of all calls of this process; ``effort.iterations.clear()`` begins anew."""
+_watched: ContextVar[Effort | None] = ContextVar("lrn_effort", default=None)
+
+
+@contextmanager
+def effort() -> Iterator[Effort]:
+    """Inside, it is counted what walks on this engine cost.
+
+    >>> import lrn
+    >>> with lrn.engine("parallel"), effort() as cost:
+    ...     output, state = lrn.LRN(3, 4)(torch.zeros(5, 2, 3))
+    >>> len(cost.iterations), cost.walked
+    (1, 0)
+    """
+    cost = Effort()
+    token = _watched.set(cost)
+    try:
+        yield cost
+    finally:
+        _watched.reset(token)
 
 
 @dataclass
@@ -79,7 +99,7 @@ class _Way:
     border: Tensor | None
 
     def step(self, m: Tensor, part: slice | int = slice(None)) -> tuple[Tensor, Tensor, Tensor]:
-        """All steps of a part from the memories before them: output and memory after, and what m became at borders."""
+        """All steps of a part from the memories before them: output, memory, and what m became at borders."""
         cell = cells.CELLS[self.cell]
         if self.border is not None:
             m = m.masked_fill(self.border[part], 0)
@@ -90,7 +110,7 @@ class _Way:
             memory = torch.where(self.real[part], memory, m)
         return new[0], memory, m
 
-    def pull(self, m: Tensor, after: Tensor, dy: Tensor, dm: Tensor, part: slice = slice(None)) -> Any:
+    def pull(self, m: Tensor, after: Tensor, dy: Tensor, dm: Tensor, part: slice | int = slice(None)) -> Any:
         """The gradient of those steps: of x, of the memory before them, of the vectors of every step."""
         name, _, activation = self.cell.partition("_")
         dx, before, vectors = SLOPES[name](self.x[part], m, after, self.weight, dy, dm, activation == "tanh")
@@ -110,7 +130,7 @@ class _Way:
         return torch.cat(windows) if windows else first.new_empty(0, *first.shape)
 
     def _solve(self, first: Tensor, part: slice) -> Tensor:
-        steps = len(self.x[part])
+        steps, cost = len(self.x[part]), _watched.get()
         _, m, _ = self.step(torch.zeros_like(first).expand(steps, *first.shape), part)
         ones, nothing = torch.ones_like(m), torch.zeros_like(m)
         for n in range(1, MOST + 1):
@@ -119,14 +139,16 @@ class _Way:
             slopes = self.pull(before, new, nothing, ones, part)[1]
             m = m + linear_scan(slopes, missed)
             if bool((missed.abs() <= TOLERANCE[m.dtype] * new.abs().clamp_min(1)).all()):  # NaN is not below
-                effort.iterations.append(n)
-                if bool(m.isfinite().all()):
-                    return m
-                break
+                if not bool(m.isfinite().all()):
+                    break
+                if cost is not None:
+                    cost.iterations.append(n)
+                return m
             if self.cell.endswith("_tanh"):  # what a step gives; padding hands on any state there is
                 inside = m.clamp(-1, 1)
                 m = inside if self.real is None else torch.where(self.real[part], inside, m)
-        effort.walked += 1
+        if cost is not None:
+            cost.walked += 1
         return self._walk(first, part)
 
     def _walk(self, m: Tensor, part: slice) -> Tensor:
@@ -138,7 +160,7 @@ class _Way:
 
 
 class _Call:
-    """What both passes need of the arguments: padded, in the type in which is computed, a way per direction."""
+    """What both passes need of the arguments: padded, in the type in which is computed."""
 
     def __init__(
         self,
@@ -248,9 +270,8 @@ def scan_backward(
     hidden = state.shape[-1]
 
     def padded(tokens: Tensor) -> Tensor:
-        return (
-            call.rows.pad(tokens).to(call.computed).unflatten(-1, (len(call.reverse), hidden))
-        )  # [T, B, D, H]
+        tokens = call.rows.pad(tokens).to(call.computed)
+        return tokens.reshape(*tokens.shape[:2], len(call.reverse), hidden)  # [T, B, D, H]
 
     after = padded(memory)
     above = torch.zeros_like(after) if grad_output is None else padded(grad_output)
@@ -276,7 +297,7 @@ def scan_backward(
 def _back(
     call: _Call, d: int, after: Tensor, dy: Tensor, end: Tensor
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """One direction, in the order of the walk: gradients of x ``[T, B, gates, H]``, of the state, of the vectors."""
+    """One direction, in the order of the walk: the gradients of x, of the state, and of the vectors."""
     way, pair = call.way(d), call.cell.parts == 2
     m = call.before(after, d)
     if way.border is not None:
@@ -286,9 +307,9 @@ def _back(
     nothing, ones = torch.zeros_like(after), torch.ones_like(after)
     slopes = way.pull(m, after, nothing, ones)[1]
     direct = way.pull(m, after, dy, nothing)[1]
-    later = _from_the_end(
-        slopes, direct, end[-1]
-    )  # [T + 1, B, H]: of the memory before every step, and after all
+    later = _from_the_end(slopes, direct, end[-1])  # [T + 1, B, H]
+    if not bool(later.isfinite().all()):
+        later = _walk_back(way, m, after, dy, end[-1])
     dx, _, dw = way.pull(m, after, dy, later[1:])
     if way.real is not None:
         dx = dx.masked_fill(~way.real[..., None], 0)
@@ -314,13 +335,15 @@ def _at_the_end(call: _Call, d: int, grad: Tensor) -> Tensor:
 
 
 def _from_the_end(slopes: Tensor, direct: Tensor, end: Tensor) -> Tensor:
-    """``g[t] = slopes[t] g[t+1] + direct[t]`` with g[T] = end, for all t from 0 to T."""
-    a, b = slopes.flip(0), direct.flip(0)
-    scanned = linear_scan(torch.cat([torch.zeros_like(end)[None], a]), torch.cat([end[None], b]))
-    if not bool(scanned.isfinite().all()):  # infinities: their products with 0 are not the walk's
-        g, walked = end, [end]
-        for slope, own in zip(a, b, strict=True):
-            g = torch.where(slope == 0, own, slope * g + own)
-            walked.append(g)
-        scanned = torch.stack(walked)
-    return scanned.flip(0)
+    """``g[t] = slopes[t] g[t+1] + direct[t]`` with g[T] = end, for all t from 0 to T: ``[T + 1, B, H]``."""
+    a = torch.cat([slopes, torch.zeros_like(end)[None]]).flip(0)
+    return linear_scan(a, torch.cat([direct, end[None]]).flip(0)).flip(0)
+
+
+def _walk_back(way: _Way, m: Tensor, after: Tensor, dy: Tensor, g: Tensor) -> Tensor:
+    """The same step by step: what infinities do in products depends on the order of them."""
+    walked = [g]
+    for t in reversed(range(len(m))):
+        g = way.pull(m[t], after[t], dy[t], g, t)[1]
+        walked.append(g)
+    return torch.stack(walked[::-1])

@@ -29,8 +29,9 @@ def _lrn(x: Tensor, h: Tensor, y: Tensor, weight: Tensor | None, dy: Tensor, dm:
     return torch.stack([dq, dk, d * i], -2), d * f + (dk - dq), None
 
 
-def _olrn(x: Tensor, h: Tensor, y: Tensor, weight: Tensor | None, dy: Tensor, dm: Tensor, tanh: bool) ->
-Slope:
+def _olrn(
+    x: Tensor, h: Tensor, y: Tensor, weight: Tensor | None, dy: Tensor, dm: Tensor, tanh: bool
+) -> Slope:
     q, k, v, o = x.unbind(-2)
     i, f = torch.sigmoid(k + h), torch.sigmoid(q - h)
     c = i * v + f * h
@@ -42,8 +43,9 @@ Slope:
     return torch.stack([dq, dk, dc * i, d_o], -2), dc * f + (dk - dq), None
 
 
-def _glrn(x: Tensor, h: Tensor, y: Tensor, weight: Tensor | None, dy: Tensor, dm: Tensor, tanh: bool) ->
-Slope:
+def _glrn(
+    x: Tensor, h: Tensor, y: Tensor, weight: Tensor | None, dy: Tensor, dm: Tensor, tanh: bool
+) -> Slope:
     q, v = x.unbind(-2)
     f = torch.sigmoid(q - h)
     d = _back(dy + dm, y, tanh)
@@ -51,8 +53,9 @@ Slope:
     return torch.stack([dq, d * (1 - f)], -2), d * f - dq, None
 
 
-def _elrn(x: Tensor, h: Tensor, y: Tensor, weight: Tensor | None, dy: Tensor, dm: Tensor, tanh: bool) ->
-Slope:
+def _elrn(
+    x: Tensor, h: Tensor, y: Tensor, weight: Tensor | None, dy: Tensor, dm: Tensor, tanh: bool
+) -> Slope:
     (v,) = x.unbind(-2)
     f = torch.sigmoid(-h)
     d = _back(dy + dm, y, tanh)

@@ -53,8 +53,8 @@ class Kernel:
     given: tuple[str, ...] = ()  # of the optional arguments
     elements: int = 1 << 20
 
-    def source(self) -> tuple[ASTSource, Any]:
-        """What triton compiles, and the plan that it is for."""
+    def source(self) -> Any:
+        """What triton compiles."""
         cell, function = CELLS[self.cell], getattr(kernels, self.walk)
         target, size = TARGETS[self.target], self.dtype.itemsize
         cut = plan(self.elements, 1024, 512, size, target.warp_size)
@@ -91,12 +91,11 @@ class Kernel:
                 aligned |= {(n, k): _ALIGNED for k in range(5) if argument != "reset"}
         aligned[(function.arg_names.index("hidden"),)] = _ALIGNED
         constants = {(function.arg_names.index(a),): v for a, v in fixed.items() if a in function.arg_names}
-        return ASTSource(function, signature, constants, aligned), cut
+        return ASTSource(function, signature, constants, aligned)
 
     def compiled(self) -> Any:
-        source, cut = self.source()
-        options = {"num_warps": cut.warps, "enable_fp_fusion": True}
-        return triton.compile(source, target=TARGETS[self.target], options=options)
+        options = {"num_warps": 1, "enable_fp_fusion": True}
+        return triton.compile(self.source(), target=TARGETS[self.target], options=options)
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ class Call:
                 **more,
                 BLOCK=cut.block,
                 AHEAD=cut.ahead,
-                num_warps=cut.warps,
+                num_warps=1,
                 enable_fp_fusion=True,
             )
 
