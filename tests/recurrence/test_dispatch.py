@@ -45,7 +45,7 @@ def test_the_table():
     way.
     """
     assert tuple(dispatch.TABLE) == names.ENGINES
-    assert [name for name, engine in dispatch.TABLE.items() if not engine.devices] == ["torch"]
+    assert [name for name, engine in dispatch.TABLE.items() if not engine.devices] == ["parallel", "torch"]
     served = [device for name in lrn.engines() for device in dispatch.TABLE[name].devices]
     assert len(set(served)) == len(served)
     defined = {schema.split("(")[0] for schema in schemas.SCHEMAS}

@@ -2,12 +2,17 @@
 copied.
 """
 
+from contextlib import nullcontext
+
 import pytest
 import torch
-from recurrence.cases import SOME, Case, assert_equal, call, call_case, kinds
+from accelerator import DEVICE, elsewhere
+from recurrence.cases import NAMES, ROWS, SOME, Case, assert_equal, call, call_case, kinds
 
-from lrn.recurrence import dispatch
+from lrn.bench.walks import numbers_a_token
+from lrn.recurrence import CELLS, dispatch
 from lrn.recurrence.triton import engine
+from lrn.recurrence.triton.kernels import Grid
 from lrn.recurrence.triton.plan import TABLE, Plan, plan
 
 interpreted = pytest.mark.skipif(not dispatch.INTERPRETED, reason="runs in the interpreter's process")
@@ -116,3 +121,88 @@ def test_bad_gradients():
         *above, memory = args
         with pytest.raises(RuntimeError, match=says):
             engine.scan_backward(*above, x, state, weight, memory, *rest)
+
+
+# Without a device
+# ---------------------------------------------------------------------------------------------
+
+
+class Recorder:
+    """Stands for a kernel: keeps what it is launched with."""
+
+    def __init__(self):
+        self.launches = []
+
+    def __getitem__(self, grid):
+        return lambda *args, **named: self.launches.append((grid, args, named))
+
+
+@pytest.mark.accelerator
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("cell", NAMES)
+def test_nothing_is_read_back(cell, rows, monkeypatch):
+    """On a device whose numbers nobody can read everything is prepared and launched, and all of it is
+    there.
+    """
+    monkeypatch.setattr(engine, "_warp", lambda: 32)
+    monkeypatch.setattr(engine, "_device", lambda x: nullcontext())
+    launched = {}
+    for walk in ("forward", "backward"):
+        launched[walk] = Recorder()
+        monkeypatch.setattr(engine.kernels, walk, launched[walk])
+    case = Case(cell, 4, 3, 40, "both", rows, reset=True, dtype=torch.float32)
+    args, above = case.positional()[:9], case.gradients()
+    with elsewhere() as move:
+        args = [move(a) if isinstance(a, torch.Tensor) and n != 4 else a for n, a in enumerate(args)]
+        x, state, weight, *rest = args
+        output, memory, final = engine.scan(*args)
+        kept = memory if CELLS[cell].parts == 2 else output
+        gradients = engine.scan_backward(
+            move(above["output"]), move(above["final"]), x, state, weight, kept, *rest
+        )
+        for made in (output, memory, final, *gradients):
+            assert made.device == DEVICE
+        for recorder in launched.values():
+            ((grid, given, named),) = recorder.launches
+            assert grid == (3 * 2 * 2,)  # rows, directions, blocks of 32 columns
+            assert named["BLOCK"] == 32
+            tensors = [g.data if isinstance(g, Grid) else g for g in given]
+            assert all(t.device == DEVICE for t in tensors if isinstance(t, torch.Tensor))
+
+
+# Traffic
+# --------------------------------------------------------------------------------------------------------
+
+
+@interpreted
+@pytest.mark.parametrize("cell", SOME)
+def test_traffic(cell, monkeypatch):
+    """Bytes that the kernels read and write, counted as they run: at most a tenth above what must be."""
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    moved = []
+
+    def counted(original):
+        def run(self, pointers, *rest):
+            mask = next(r for r in rest if r.data.dtype == bool)
+            moved.append(int(mask.data.sum()) * pointers.get_element_ty().primitive_bitwidth // 8)
+            return original(self, pointers, *rest)
+
+        return run
+
+    for name in ("create_masked_load", "create_masked_store"):
+        monkeypatch.setattr(InterpreterBuilder, name, counted(getattr(InterpreterBuilder, name)))
+    steps, hidden = 40, 64
+    case = Case(cell, steps, 1, hidden, dtype=torch.float32, above="output")
+    args, above = case.positional()[:9], case.gradients()
+    x, state, weight, *rest = args
+    counts = []
+    output, memory, _ = engine.scan(*args)
+    counts.append(sum(moved))
+    moved.clear()
+    kept = memory if CELLS[cell].parts == 2 else output
+    engine.scan_backward(above["output"], None, x, state, weight, kept, *rest)
+    counts.append(sum(moved))
+    for count, numbers in zip(counts, numbers_a_token(cell), strict=True):
+        least = numbers * steps * hidden * 4
+        assert least <= count <= 1.1 * least
