@@ -46,8 +46,9 @@ def draw(source: random.Random) -> Case:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__,
-    formatter_class=argparse.RawDescriptionHelpFormatter) parser.add_argument("--engine", default="cpu")
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
+    parser.add_argument("--engine", default="cpu")
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=17)
     options = parser.parse_args()

@@ -76,9 +76,9 @@ def seconds(engine: str, steps: int, width: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__,
-    formatter_class=argparse.RawDescriptionHelpFormatter) parser.add_argument("--run", help="a run folder of
-    lrn train lm")
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
+    parser.add_argument("--run", help="a run folder of lrn train lm")
     options = parser.parse_args()
     window = parallel.WINDOW
     runs = {f"random, scale {scale:g}": random(scale) for scale in (0.5, 1, 2, 8)}
@@ -87,12 +87,12 @@ def main() -> None:
     print("| gates | " + " | ".join(f"T = {steps:,}" for steps in LENGTHS) + " |")
     print("|---" * (len(LENGTHS) + 1) + "|")
     for name, run in runs.items():
-        print(f"| {name}, windows of {window:,} | " + " | ".join(iterations(run, window)) + " |", flush=True)
-        print(f"| {name}, one window | " + " | ".join(iterations(run, None)) + " |", flush=True)
+        for about, size in ((f"windows of {window:,}", window), ("one window", None)):
+            print(f"| {name}, {about} | " + " | ".join(iterations(run, size)) + " |", flush=True)
     parallel.WINDOW = window
-    print("\n| T, B, H | parallel | cpu | torch |\n|---|---|---|---|")
+    names = [name for name in ("parallel", "cpu", "torch") if name in lrn.engines()]
+    print("\n| T, B, H | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
     for steps, width in ((1024, 1), (8192, 1), (32768, 1), (8192, 16), (8192, 256)):
-        names = [name for name in ("parallel", "cpu", "torch") if name in lrn.engines()]
         times = " | ".join(f"{1e3 * seconds(name, steps, width):.1f} ms" for name in names)
         print(f"| {steps:,}, 1, {width} | {times} |", flush=True)
 
