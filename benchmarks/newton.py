@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -51,7 +50,7 @@ def trained(folder: str) -> Callable[[int], object]:
     from lrn import tasks
     from lrn.training.run import Run
 
-    run = Run(Path(folder))
+    run = Run.open(folder)
     model = tasks.load(run.task).load(run).model
     words = model.embedding.weight.shape[0]
 
@@ -81,7 +80,8 @@ def main() -> None:
     parser.add_argument("--run", help="a run folder of lrn train lm")
     options = parser.parse_args()
     window = parallel.WINDOW
-    runs = {f"random, scale {scale:g}": random(scale) for scale in (0.5, 1, 2, 8)}
+    scales = (0.5, 1, 2, 8)
+    runs = {f"random, scale {scale:g}": random(scale) for scale in scales}
     if options.run:
         runs["trained language model"] = trained(options.run)
     print("| gates | " + " | ".join(f"T = {steps:,}" for steps in LENGTHS) + " |")
@@ -90,7 +90,7 @@ def main() -> None:
         for about, size in ((f"windows of {window:,}", window), ("one window", None)):
             print(f"| {name}, {about} | " + " | ".join(iterations(run, size)) + " |", flush=True)
     parallel.WINDOW = window
-    names = [name for name in ("parallel", "cpu", "torch") if name in lrn.engines()]
+    names = [name for name in ("parallel", "cpu") if name in lrn.engines()]
     print("\n| T, B, H | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
     for steps, width in ((1024, 1), (8192, 1), (32768, 1), (8192, 16), (8192, 256)):
         times = " | ".join(f"{1e3 * seconds(name, steps, width):.1f} ms" for name in names)
