@@ -1,5 +1,7 @@
 """Which engine runs: the ``with`` block, the environment, the device of the tensor at hand."""
 
+import warnings
+
 import pytest
 import torch
 from recurrence.cases import NAMES, Case, here, run
@@ -108,6 +110,18 @@ def test_the_block_decides_what_runs(no_wish):
         seen[engine] = {event.key for event in profile.key_averages()}
     assert "lrn::scan" in seen[here.engine]
     assert "lrn::scan" not in seen["torch"]
+
+
+def test_a_missing_engine_is_told_once(monkeypatch, no_wish):
+    """Tensors whose engine is not here run all the same, with one warning that says how to get it."""
+    monkeypatch.setitem(dispatch.MISSING, "triton", "it is not here")
+    monkeypatch.setattr(dispatch, "_LACKING", {"meta": "triton"})
+    monkeypatch.setattr(dispatch, "_told", set())
+    with pytest.warns(RuntimeWarning, match=r"'triton' is missing \(it is not here\).*lrn\[gpu\]"):
+        assert dispatch.choose(torch.device("meta")) == "torch"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert dispatch.choose(torch.device("meta")) == "torch"
 
 
 @pytest.mark.parametrize("name", ["cuda", "CPU", ""])

@@ -96,7 +96,7 @@ TABLE: dict[str, Engine] = {
             ("cuda",),
             frozenset({"scan"}),
             _load_triton,
-            "To get it, install lrn with what a GPU needs: pip install 'lrn[gpu]'",
+            "It needs a torch that is built for CUDA or ROCm, and triton: pip install 'lrn[gpu]'",
             "lrn.recurrence.triton.engine",
             ("cpu",) if INTERPRETED else (),
         ),

@@ -8,6 +8,7 @@ import pytest
 import torch
 from accelerator import DEVICE, elsewhere
 from recurrence.cases import NAMES, ROWS, SOME, Case, assert_equal, call, call_case, kinds
+from recurrence.processes import python
 
 from lrn.bench.walks import numbers_a_token
 from lrn.recurrence import CELLS, dispatch
@@ -206,3 +207,27 @@ def test_traffic(cell, monkeypatch):
     for count, numbers in zip(counts, numbers_a_token(cell), strict=True):
         least = numbers * steps * hidden * 4
         assert least <= count <= 1.1 * least
+
+
+GPU = """
+import torch
+torch.version.cuda = "13.0"  # as if this torch were built for it
+import lrn
+from lrn.recurrence import dispatch
+print(*lrn.engines())
+print(dispatch.choose(torch.device("cuda")), dispatch.choose(torch.device("cpu")))
+for op in ("scan", "scan_backward"):
+    print(torch._C._dispatch_has_kernel_for_dispatch_key(f"lrn::{op}", "CUDA"))
+import sys
+print("triton" in sys.modules)
+"""
+
+
+@pytest.mark.skipif(dispatch.INTERPRETED, reason="this is not about the interpreter")
+def test_it_is_the_engine_of_gpus():
+    """With a torch for GPUs it is registered for their tensors; triton is not imported before one comes."""
+    done = python(GPU)
+    engines, chosen, *rest = done.stdout.splitlines()
+    assert "triton" in engines.split(), done.stderr
+    assert chosen.split() == ["triton", "torch" if "cpu" in dispatch.MISSING else "cpu"]
+    assert rest == ["True", "True", "False"]
