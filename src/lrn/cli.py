@@ -352,7 +352,7 @@ def bench(words: list[str]) -> int:
     from lrn import bench, commands
 
     commands.set_threads(options.threads)
-    bench.run(bench.Settings(options.shapes(), options.seconds, Path(options.out)))
+    bench.run(bench.Settings(options.shapes(), options.seconds, Path(options.out), options.device))
     return 0
 
 

@@ -25,6 +25,7 @@ PACKAGES = {
     "matplotlib": "pictures",
     "transformers": "word features of a BERT (--bert)",
     "h5py": "word features of an ELMo (--elmo)",
+    "triton": "the engine for GPUs",
     "sru": "a peer in lrn bench",
     "tensorboard": "a second log of trainings",
 }
@@ -56,7 +57,7 @@ def check(engine: str, seconds: float = 5.0, seed: int = 1) -> tuple[int, float]
     something is wrong with the engine.
     """
     draw = torch.Generator().manual_seed(seed)
-    device = dispatch.TABLE[engine].devices[0]
+    device = place(engine)
     worst, problems = 0.0, 0
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or not problems:
@@ -76,6 +77,13 @@ def check(engine: str, seconds: float = 5.0, seed: int = 1) -> tuple[int, float]
     return problems, worst
 
 
+def place(engine: str) -> str | None:
+    """The type of device on which an engine can be checked here: its own, or one that it runs when asked."""
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    here = ("cpu",) if found is None else (found.type, "cpu")
+    return next((kind for kind in here if dispatch.TABLE[engine].runs(torch.device(kind))), None)
+
+
 def _results(unit: torch.nn.Module, x: Tensor, engine: str) -> list[Tensor]:
     """Output and all gradients."""
     x = x.clone().requires_grad_()
@@ -88,7 +96,7 @@ def run(seconds: float) -> int:
     """Print all of it; returns the exit code: 1 if a check fails."""
     for line in report():
         print(line)
-    fast = [name for name in lrn.engines() if dispatch.TABLE[name].ops]
+    fast = [name for name in lrn.engines() if dispatch.TABLE[name].ops and place(name)]
     if not fast:
         print("self-check: nothing to check, everything runs by definition")
     bad = 0
@@ -97,7 +105,7 @@ def run(seconds: float) -> int:
         verdict = "agrees with" if worst <= 1 else "DISAGREES WITH"
         bad += worst > 1
         print(
-            f"self-check: the {name} engine {verdict} the definition on {problems} problems "
+            f"self-check: the {name} engine {verdict} the definition on {problems} problems on {place(name)} "
             f"(largest difference {worst:.2g} of what is allowed)"
         )
     return 1 if bad else 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 UNITS = ("lrn", "olrn", "glrn", "elrn", "atr", "sru", "lstm", "gru")
 TASKS = ("lm", "ner", "doc", "nli", "rc", "mt")
-ENGINES = ("cpu", "torch")
-"""The fastest first."""
+ENGINES = ("cpu", "triton", "parallel", "torch")
+"""Those that are a device's own first, then those that run everywhere."""
 
 COMPARED = "lstm,gru,atr,sru,lrn,olrn"
 """The units that a comparison takes by default."""

@@ -107,12 +107,14 @@ class Bench:
         seconds: for each shape and mode.
         threads: threads of this process, at most the cores there are; 0 leaves it to torch.
         out: folder for bench.json and bench.png.
+        device: the type of device to measure on, cpu or cuda; beside floors that its memory sets.
     """
 
     shape: list[str] = field(default_factory=list, metadata={"names": "T,B,H"})
     seconds: float = 12.0
     threads: int = 0
     out: str = field(default="bench", metadata=checks.FOLDER)
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         checks.threads(self.threads)

@@ -8,7 +8,7 @@ import torch
 from lrn.bench import Settings, run
 from lrn.bench.peers import FLOOR
 from lrn.bench.results import Bench
-from lrn.bench.run import _further, _layers, machine
+from lrn.bench.run import _further, _layers, find, machine
 
 pytest.importorskip("rich")
 
@@ -44,7 +44,7 @@ def test_every_table_has_its_job(monkeypatch):
         monkeypatch.setattr(f"lrn.bench.tables.{name}", lambda *args, name=name: name)
     monkeypatch.setattr("lrn.bench.tables.import_seconds", lambda: "import_seconds")
     result = Bench(machine(), 1)
-    jobs = [*_layers(result, ["lrn"], Settings(shapes=((2, 1, 4),))), *_further(result, 1.0)]
+    jobs = [*_layers(result, ["lrn"], Settings(shapes=((2, 1, 4),)), find("cpu")), *_further(result, 1.0)]
     for _, measure in jobs:
         measure()
     assert result.training == result.inference == {"2,1,4": "layer"}
@@ -59,7 +59,7 @@ def test_every_table_has_its_job(monkeypatch):
 def test_what_was_measured_is_written_at_once(tmp_path, monkeypatch):
     """A benchmark that is stopped leaves the tables that it had."""
 
-    def stop(names, shape, mode, seconds):
+    def stop(names, shape, mode, seconds, device):
         if mode == "inference":
             raise KeyboardInterrupt
         return {}

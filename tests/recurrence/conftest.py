@@ -9,13 +9,18 @@ from recurrence import cases
 
 from lrn.recurrence import dispatch
 
-FAST = tuple(name for name, engine in dispatch.TABLE.items() if engine.ops)
+FAST = tuple(name for name, engine in dispatch.TABLE.items() if engine.devices)
+if dispatch.INTERPRETED:  # a process of its own: see triton/test_interpreter.py
+    FAST = ("triton",)
 
 
 @pytest.fixture(autouse=True, scope="module", params=FAST)
 def engine(request):
     if request.param in dispatch.MISSING:
         pytest.skip(f"engine {request.param!r} is missing: {dispatch.MISSING[request.param]}")
+    needed = getattr(request.module, "OP", "scan")
+    if needed not in dispatch.TABLE[request.param].ops:
+        pytest.skip(f"engine {request.param!r} runs {needed} by definition")
     with cases.on(request.param):
         yield request.param
 

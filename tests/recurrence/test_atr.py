@@ -21,6 +21,7 @@ import lrn
 from lrn.recurrence import Rows, walk_atr
 from lrn.recurrence.atr import definition
 
+OP = "atr"  # what an engine must have for these tests
 DTYPES = (torch.float64, torch.float32)
 ACTIVATIONS = ("tanh", "identity")
 QUICK = ("test_schema", "test_autograd_registration", "test_faketensor")

@@ -23,6 +23,7 @@ import lrn
 from lrn.recurrence import Memory, attend, dispatch, open_memory
 
 DTYPES = (torch.float64, torch.float32)
+OP = "attend"  # what an engine must have for these tests
 WAYS = ("engine", "definition")
 SIZES = (1, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 65, 150)
 INPUTS = ("keys", "values", "score", "query")

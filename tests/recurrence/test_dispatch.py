@@ -1,5 +1,7 @@
 """Which engine runs: the ``with`` block, the environment, the device of the tensor at hand."""
 
+import warnings
+
 import pytest
 import torch
 from recurrence.cases import NAMES, Case, here, run
@@ -17,6 +19,13 @@ def chosen():
     return dispatch.choose(torch.device(here.device))
 
 
+def default():
+    """The same when nobody asks for one: another, if the one that is tested only runs there when it is
+    asked.
+    """
+    return dispatch._FASTEST[here.device]
+
+
 @pytest.fixture
 def no_wish(monkeypatch):
     """As if LRN_ENGINE were not set."""
@@ -27,18 +36,18 @@ def no_wish(monkeypatch):
 
 def test_the_fastest_by_default(no_wish):
     assert lrn.engines() == tuple(name for name in names.ENGINES if name not in dispatch.MISSING)
-    assert chosen() == here.engine
+    assert chosen() == default()
     assert dispatch.choose(torch.device("meta")) == "torch"
 
 
 def test_the_table():
-    """It agrees with the list of names; the last engine runs everywhere; every op has a schema.
+    """It agrees with the list of names; the last ones run everywhere; every op has a schema.
 
     An op has one implementation for a type of device: two engines for the same one would be in each other's
     way.
     """
     assert tuple(dispatch.TABLE) == names.ENGINES
-    assert [name for name, engine in dispatch.TABLE.items() if not engine.devices] == ["torch"]
+    assert [name for name, engine in dispatch.TABLE.items() if not engine.devices] == ["parallel", "torch"]
     served = [device for name in lrn.engines() for device in dispatch.TABLE[name].devices]
     assert len(set(served)) == len(served)
     defined = {schema.split("(")[0] for schema in schemas.SCHEMAS}
@@ -50,7 +59,8 @@ def test_the_table():
 def test_ops_exist_without_engines():
     """Schemas, gradients and the rules for autocast need no library: another engine may come without it."""
     for schema in schemas.SCHEMAS:
-        op = getattr(torch.ops.lrn, schema.split("(")[0]).default
+        name, _, overload = schema.split("(")[0].partition(".")
+        op = getattr(getattr(torch.ops.lrn, name), overload or "default")
         assert str(op._schema) == f"lrn::{schema}"
     for key in ("AutocastCPU", "AutocastCUDA", "AutocastPrivateUse1"):
         assert torch._C._dispatch_has_kernel_for_dispatch_key("lrn::scan", key)
@@ -62,7 +72,7 @@ def test_another_engine(monkeypatch, no_wish):
     monkeypatch.setitem(dispatch.TABLE, "meta", meta)
     monkeypatch.setitem(dispatch._FASTEST, "meta", "meta")
     assert dispatch.choose(torch.device("meta")) == "meta"
-    assert chosen() == here.engine
+    assert chosen() == default()
     assert dispatch.implemented("scan", torch.device("meta"))
     assert not dispatch.implemented("atr", torch.device("meta"))
     output, _ = lrn.LRN(3, 4, device="meta")(torch.empty(5, 2, 3, device="meta"))  # by the op's fake
@@ -81,13 +91,13 @@ def test_blocks_nest_and_end(no_wish):
         with lrn.engine(here.engine):
             assert chosen() == here.engine
         assert chosen() == "torch"
-    assert chosen() == here.engine
+    assert chosen() == default()
 
 
 def test_an_exception_ends_the_block_too(no_wish):
     with pytest.raises(KeyError), lrn.engine("torch"):
         raise KeyError
-    assert chosen() == here.engine
+    assert chosen() == default()
 
 
 def test_the_block_decides_what_runs(no_wish):
@@ -100,6 +110,18 @@ def test_the_block_decides_what_runs(no_wish):
         seen[engine] = {event.key for event in profile.key_averages()}
     assert "lrn::scan" in seen[here.engine]
     assert "lrn::scan" not in seen["torch"]
+
+
+def test_a_missing_engine_is_told_once(monkeypatch, no_wish):
+    """Tensors whose engine is not here run all the same, with one warning that says how to get it."""
+    monkeypatch.setitem(dispatch.MISSING, "triton", "it is not here")
+    monkeypatch.setattr(dispatch, "_LACKING", {"meta": "triton"})
+    monkeypatch.setattr(dispatch, "_told", set())
+    with pytest.warns(RuntimeWarning, match=r"'triton' is missing \(it is not here\).*lrn\[gpu\]"):
+        assert dispatch.choose(torch.device("meta")) == "torch"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert dispatch.choose(torch.device("meta")) == "torch"
 
 
 @pytest.mark.parametrize("name", ["cuda", "CPU", ""])
@@ -124,7 +146,7 @@ def test_environment(wish):
     """LRN_ENGINE is the default, and a block still goes before it; empty is as good as unset."""
     code = CHOICE.replace("DEVICE", here.device).replace("ENGINE", here.engine)
     done = python(code, LRN_ENGINE=wish)
-    assert done.stdout.split() == [wish or here.engine, here.engine], done.stderr
+    assert done.stdout.split() == [wish or default(), here.engine], done.stderr
     assert not done.stderr
 
 

@@ -7,17 +7,12 @@ import torch
 import torch.nn.functional as F
 from recurrence.cases import NAMES, here
 
-from lrn.recurrence import CELLS, Rows, dispatch, engine, scan
+from lrn.recurrence import CELLS, Rows, engine, scan
 
 layer = import_module("lrn.recurrence.layer")  # the package has a function of that name
 
+OP = "scan_into"  # what an engine must have for these tests: others run projection and walk apart
 FEATURES, HIDDEN = 5, 9
-
-
-@pytest.fixture(autouse=True)
-def in_chunks():
-    if "scan_into" not in dispatch.TABLE[here.engine].ops:
-        pytest.skip(f"engine {here.engine!r} runs projection and walk apart")
 
 
 # name: steps, batch, batch_first, lengths, reset, direction, chunk (tokens), chunks that makes

@@ -2,7 +2,20 @@
 
 import pytest
 import torch
-from recurrence.cases import LAYOUTS, NAMES, UNITS, Case, assert_equal, call, here, kinds, randn, run
+from recurrence.cases import (
+    LAYOUTS,
+    NAMES,
+    SOME,
+    UNITS,
+    Case,
+    assert_equal,
+    call,
+    here,
+    kinds,
+    overload,
+    randn,
+    run,
+)
 from torch._subclasses import FakeTensorMode
 
 import lrn
@@ -34,28 +47,28 @@ def differentiable(args):
     return tuple(value.detach().requires_grad_() if number(value) else value for value in args)
 
 
-@pytest.mark.parametrize("cell", NAMES)
+@pytest.mark.parametrize("cell", SOME)
 def test_opcheck_scan(cell):
     """Schema, fake, autograd and, for two kinds of rows, compile with dynamic shapes: torch's own checks."""
     for n, case in enumerate(cases(cell)):
         args = differentiable(case.positional())
-        torch.library.opcheck(torch.ops.lrn.scan.default, args, test_utils="ALL" if n in (1, 3) else QUICK)
+        torch.library.opcheck(overload("scan"), args, test_utils="ALL" if n in (1, 3) else QUICK)
 
 
-@pytest.mark.parametrize("cell", NAMES)
+@pytest.mark.parametrize("cell", SOME)
 def test_opcheck_scan_backward(cell):
     """The same for the gradient, which has a gradient of its own."""
     for case in cases(cell):
         args = backward_args(case)
-        torch.library.opcheck(torch.ops.lrn.scan_backward.default, differentiable(args), test_utils=QUICK)
-    torch.library.opcheck(torch.ops.lrn.scan_backward.default, backward_args(cases(cell)[1]))
+        torch.library.opcheck(overload("scan_backward"), differentiable(args), test_utils=QUICK)
+    torch.library.opcheck(overload("scan_backward"), backward_args(cases(cell)[1]))
 
 
 @pytest.mark.slow
 def test_opcheck_second_gradient():
     """The gradient of the gradient under compile, once: it goes through the definition."""
     args = backward_args(Case("elrn_tanh", 2, 2, 3, rows="lengths"))
-    torch.library.opcheck(torch.ops.lrn.scan_backward.default, differentiable(args))
+    torch.library.opcheck(overload("scan_backward"), differentiable(args))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -145,5 +158,5 @@ def test_autocast_unit(name):
 def test_autocast_off_means_no_mixing():
     """Without autocast the op takes one type only, and says so."""
     x, state, weight, *rest = Case("lrn_tanh", dtype=torch.float32).positional()
-    with pytest.raises(RuntimeError, match="state must be on the CPU and of x's type"):
+    with pytest.raises(RuntimeError, match=r"state must be on .* and of x's type"):
         torch.ops.lrn.scan(x.bfloat16(), state, weight, *rest)

@@ -14,6 +14,7 @@ from lrn import units as all_units
 from lrn.analysis.gates import OPENERS
 from lrn.names import UNITS
 from lrn.recurrence import CELLS, cells
+from lrn.recurrence.slopes import SLOPES
 from lrn.report import palette
 from lrn.training.config import TrainConfig
 from lrn.units import CLASSES
@@ -32,6 +33,7 @@ def forgotten(name: str) -> list[str]:
     """What is missing of a unit, and where it belongs."""
     steps = [cell for cell in (*CELLS, *cells.MATRIX_CELLS) if cell.partition("_")[0] == name]
     kernels = (ROOT / "src/lrn/recurrence/cpu/kernels.cpp").read_text()
+    triton = (ROOT / "src/lrn/recurrence/triton/cells.py").read_text()
     variants = [variant for variant, (unit, _) in VARIANTS.items() if unit == name]
     elementwise = [step for step in steps if step in CELLS]
     tables = (test_parameters.COUNTS, test_parameters.BIASES, test_parameters.NORMS)
@@ -45,6 +47,9 @@ def forgotten(name: str) -> list[str]:
             f"(what, {step}," in kernels for step in elementwise
         )
         and bool(steps),
+        "its functions for Triton: STEPS in recurrence/triton/cells.py": bool(steps)
+        and (not elementwise or f'"{name}": Steps(' in triton),
+        "its gradient: SLOPES in recurrence/slopes.py": bool(steps) and (not elementwise or name in SLOPES),
         "its gates for the analysis: OPENERS in analysis/gates.py": bool(steps)
         and (not elementwise or CLASSES.get(name) in OPENERS),
         "its variants: tests/helpers.py": bool(variants),
@@ -72,7 +77,7 @@ def test_nothing_is_forgotten(name):
 
 def test_everything_would_be_named():
     """Or the test above shows nothing."""
-    assert len(forgotten("xrn")) == 15
+    assert len(forgotten("xrn")) == 17
 
 
 def test_the_facts_stand_on_the_class():

@@ -27,6 +27,7 @@ class Machine:
     torch: str
     lrn: str
     engines: tuple[str, ...]
+    device: str = "cpu"  # what was measured on it
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,15 @@ class Length:
 
 
 @dataclass(frozen=True)
+class Walk:
+    """The walk over time alone, and the projection of one layer's input beside it."""
+
+    forward: Timing
+    backward: Timing
+    projection: Timing
+
+
+@dataclass(frozen=True)
 class ImportSeconds:
     """What ``import torch`` takes, and ``import lrn`` after it."""
 
@@ -83,6 +93,7 @@ class Bench:
         long: a training step by setting and length of the sequence.
         saved: numbers kept for the backward pass for each token, by setting and peer.
         import_seconds: how long importing takes.
+        walks: the walk alone by shape and cell, on a device that is not the processor.
     """
 
     machine: Machine
@@ -96,6 +107,7 @@ class Bench:
     long: dict[str, dict[str, Length]] = field(default_factory=dict)
     saved: dict[str, dict[str, float]] = field(default_factory=dict)
     import_seconds: ImportSeconds | None = None
+    walks: dict[str, dict[str, Walk]] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Write bench.json."""

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 import lrn
-from lrn.bench import show, tables
-from lrn.bench.peers import PEERS, available
+from lrn.bench import show, tables, walks
+from lrn.bench.peers import PEERS, SRU_PACKAGE, available
 from lrn.bench.results import Bench, Machine
 from lrn.files import make_folder
 
@@ -31,19 +31,24 @@ class Settings:
     shapes: tuple[tables.Shape, ...] = ()
     seconds: float = 12.0  # for each shape and mode
     out: Path = Path("bench")
+    device: str = "cpu"  # its type
 
 
 def run(settings: Settings | None = None) -> Bench:
     """Measure, print, and write ``bench.json`` and ``bench.png`` into ``settings.out``."""
     settings = settings or Settings()
+    device = find(settings.device)
     console = Console()
     make_folder(settings.out)
-    names, notes = available(list(PEERS))
+    here = device.type == "cpu"
+    names, notes = available([name for name in PEERS if here or name != SRU_PACKAGE])
     for note in notes:
         console.print(note, markup=False)
-    result = Bench(machine(), tables.SEED, tuple(notes))
-    jobs = list(_layers(result, names, settings))
-    if not settings.shapes:
+    result = Bench(machine(device), tables.SEED, tuple(notes))
+    jobs = list(_layers(result, names, settings, device))
+    if not here:
+        jobs += _walks(result, settings, device)
+    elif not settings.shapes:
         jobs += _further(result, settings.seconds)
     with Progress(console=console) as progress:
         task = progress.add_task("measuring", total=len(jobs))
@@ -59,12 +64,30 @@ def run(settings: Settings | None = None) -> Bench:
     return result
 
 
-def _layers(result: Bench, names: list[str], settings: Settings) -> Iterator[Job]:
+def find(kind: str) -> torch.device:
+    """The device of a type, which must be here."""
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    if kind != "cpu" and (found is None or found.type != kind):
+        there = "cpu" if found is None else f"cpu, {found.type}"
+        raise ValueError(f"--device {kind}: there is none here; this machine has: {there}")
+    return torch.device(kind)
+
+
+def _layers(result: Bench, names: list[str], settings: Settings, device: torch.device) -> Iterator[Job]:
     """Every peer on every shape."""
     for mode, rows in (("training", result.training), ("inference", result.inference)):
         for shape in settings.shapes or tables.SHAPES:
-            measure = partial(tables.layer, names, shape, mode, settings.seconds)
+            measure = partial(tables.layer, names, shape, mode, settings.seconds, device)
             yield _job(mode, rows, tables.label(shape), measure)
+
+
+def _walks(result: Bench, settings: Settings, device: torch.device) -> Iterator[Job]:
+    """The walk alone, of the cells that differ in what they read."""
+    for shape in settings.shapes or tables.SHAPES:
+        rows = result.walks.setdefault(tables.label(shape), {})
+        for cell in ("lrn_tanh", "olrn", "glrn_tanh", "elrn_tanh", "sru"):
+            measure = partial(walks.walk, cell, shape, device, settings.seconds / 5)
+            yield _job(f"walk {tables.label(shape)}", rows, cell, measure)
 
 
 def _further(result: Bench, seconds: float) -> Iterator[Job]:
@@ -86,8 +109,12 @@ def _job(table: str, rows: dict[str, Row], name: str, measure: Callable[[], Row]
     return f"{table} {name}", fill
 
 
-def machine() -> Machine:
+def machine(device: torch.device | None = None) -> Machine:
     """Where the figures come from."""
+    on = "cpu"
+    if device is not None and device.type != "cpu":
+        module = torch.get_device_module(device)
+        on = module.get_device_name() if hasattr(module, "get_device_name") else device.type
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -101,4 +128,5 @@ def machine() -> Machine:
         torch=torch.__version__,
         lrn=lrn.__version__,
         engines=tuple(lrn.engines()),
+        device=on,
     )

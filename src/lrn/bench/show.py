@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from lrn.bench.results import Bench, Times
+from lrn.bench import walks
+from lrn.bench.results import Bench, Times, Walk
 from lrn.files import write_whole
 from lrn.report import palette
 
@@ -54,6 +55,8 @@ def print_tables(result: Bench, console: Console) -> None:
         for name, numbers in saved.items():
             table.add_row(name, f"{numbers:.0f}", f"{numbers / 128:.2f}")
         console.print(table)
+    if result.walks:
+        console.print(walk_table(result.walks))
     if result.import_seconds:
         taken = result.import_seconds
         console.print(f"import torch {taken.torch:.2f} s, import lrn {taken.lrn:.2f} s more")
@@ -70,6 +73,33 @@ def _layer_table(mode: str, rows: dict[str, Times]) -> Table:
         table.add_section()
         table.add_row("geometric mean", "", *(f"{mean:.2f}" for mean in means))
     return table
+
+
+def walk_table(shapes: Mapping[str, Mapping[str, Walk | None]]) -> Table:
+    """The walk alone, in microseconds forward / backward: floors by traffic and latency, and what was
+    measured.
+
+    With None in the place of a measurement the table predicts, and needs no device.
+    """
+    chips = [chip.name for chip in walks.CHIPS]
+    heads = ("T,B,H", "cell", *(f"{name}, floor" for name in chips), *(f"{name}, product" for name in chips))
+    table = Table(*heads, "measured", "product", title="the walk alone: µs forward / backward")
+    for shape, rows in shapes.items():
+        steps, batch, hidden = map(int, shape.split(","))
+        for cell, row in rows.items():
+            sizes = (steps, batch, hidden)
+            floors = [_both(*walks.floors(cell, sizes, chip)) for chip in walks.CHIPS]
+            products = [f"{1e6 * walks.product(cell, sizes, chip):.0f}" for chip in walks.CHIPS]
+            measured = ("", "")
+            if row is not None:
+                taken = _both(row.forward.median, row.backward.median)
+                measured = (taken, f"{1e6 * row.projection.median:.0f}")
+            table.add_row(shape, cell, *floors, *products, *measured)
+    return table
+
+
+def _both(forward: float, backward: float) -> str:
+    return f"{1e6 * forward:.0f} / {1e6 * backward:.0f}"
 
 
 def _streaming_table(times: Times) -> Table:
@@ -110,7 +140,8 @@ def draw(result: Bench, path: Path) -> Path | None:
     where = result.machine
     axes.set_title(
         "One layer, forward and backward, float32\n"
-        f"{where.processor}, {where.threads} threads, torch {where.torch}",
+        + (where.device if where.device != "cpu" else f"{where.processor}, {where.threads} threads")
+        + f", torch {where.torch}",
         fontsize=10,
         loc="left",
     )

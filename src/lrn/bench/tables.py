@@ -17,6 +17,7 @@ import lrn
 from lrn.bench.peers import LOOP, PEERS
 from lrn.bench.results import ImportSeconds, Length, Packed, Times
 from lrn.bench.timing import alternate
+from lrn.bench.walks import synchronous
 
 Shape = tuple[int, int, int]  # T, B, H
 
@@ -31,6 +32,7 @@ SHAPES: tuple[Shape, ...] = (
     (50, 1, 300),
 )
 SEED = 1
+_HOST = torch.device("cpu")
 
 
 def label(shape: Shape) -> str:
@@ -60,20 +62,21 @@ def _inference(module: nn.Module, x: Tensor) -> Callable[[], object]:
     return run
 
 
-def layer(names: list[str], shape: Shape, mode: str, seconds: float) -> Times:
+def layer(names: list[str], shape: Shape, mode: str, seconds: float, device: torch.device = _HOST) -> Times:
     """The times of one layer, input size = hidden size, float32, every peer on the same kind of input."""
     steps, batch, width = shape
     torch.manual_seed(SEED)
     calls: dict[str, Callable[[], object]] = {}
     for name in names:
-        module = PEERS[name](width)
+        module = PEERS[name](width).to(device)
+        x = torch.randn(steps, batch, width).to(device).requires_grad_(mode == "training")
         if mode == "inference":
-            calls[name] = _inference(module.eval(), torch.randn(steps, batch, width))
+            call = _inference(module.eval(), x)
         else:
-            x = torch.randn(steps, batch, width, requires_grad=True)
             with torch.no_grad():
                 gradient = torch.randn_like(module(x))
-            calls[name] = _training(module, x, gradient)
+            call = _training(module, x, gradient)
+        calls[name] = synchronous(call, x)
     return alternate(calls, seconds)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -23,14 +27,21 @@ class Engine:
     """One way to run recurrences."""
 
     name: str
-    devices: tuple[str, ...]  # the types of device whose tensors it runs; empty: all of them
+    devices: tuple[str, ...]  # the types of device whose own engine it is; empty: it runs everywhere
     ops: frozenset[str]  # what it implements of schemas.py; the rest is run by definition
     load: Callable[[], str | None]  # brings in its ops; returns None, or why it is not here
     install: str = ""  # how to get it if it is not here
+    module: str = ""  # where its ops are functions of Python
+    guest: tuple[str, ...] = ()  # the types of device that it runs as well, when it is asked for
 
     def runs(self, device: torch.device) -> bool:
         """Whether it takes tensors on ``device``."""
-        return not self.devices or device.type in self.devices
+        return not self.devices or device.type in self.devices + self.guest
+
+    def function(self, op: str) -> Callable[..., Any]:
+        """An op of an engine that is written in Python, which is imported for it."""
+        function: Callable[..., Any] = getattr(importlib.import_module(self.module), op)
+        return function
 
 
 def _find_library() -> Path | None:
@@ -53,6 +64,24 @@ def _load_library() -> str | None:
     return None
 
 
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+"""Whether Triton runs its kernels step by step in Python, on tensors of the host."""
+
+
+def _load_triton() -> str | None:
+    if importlib.util.find_spec("triton") is None:
+        return "the package triton is not installed"
+    if torch.version.cuda is None and torch.version.hip is None:
+        return None if INTERPRETED else "this torch is built for the CPU only"
+    for op in ("scan", "scan_backward"):
+        schemas.library.impl(op, partial(_run_triton, op), "CUDA")  # which is ROCm's too
+    return None
+
+
+def _run_triton(op: str, *args: Any) -> Any:
+    return TABLE["triton"].function(op)(*args)
+
+
 _BUILD = (
     "To build it, install lrn with a C++ compiler and torch already present: "
     "pip install --no-build-isolation --force-reinstall --no-deps lrn"
@@ -62,10 +91,20 @@ TABLE: dict[str, Engine] = {
     engine.name: engine
     for engine in (
         Engine("cpu", ("cpu",), frozenset({"scan", "scan_into", "atr", "attend"}), _load_library, _BUILD),
+        Engine(
+            "triton",
+            ("cuda",),
+            frozenset({"scan"}),
+            _load_triton,
+            "It needs a torch that is built for CUDA or ROCm, and triton: pip install 'lrn[gpu]'",
+            "lrn.recurrence.triton.engine",
+            ("cpu",) if INTERPRETED else (),
+        ),
+        Engine("parallel", (), frozenset({"scan"}), lambda: None, module="lrn.recurrence.parallel"),
         Engine("torch", (), frozenset(), lambda: None),  # the definition, which runs everywhere
     )
 }
-"""Every engine by name, the fastest first."""
+"""Every engine by name, in the order of ``names.py``."""
 
 assert tuple(TABLE) == names.ENGINES
 assert schemas.library  # an engine is loaded only after what it implements is known
@@ -99,17 +138,30 @@ MISSING: dict[str, str] = _load_all()
 _DEFAULT = _from_environment()
 _chosen: ContextVar[str | None] = ContextVar("lrn_engine", default=_DEFAULT)
 
-for _name, _reason in MISSING.items() if _DEFAULT is None else ():
-    warnings.warn(
-        f"lrn runs on its plain torch engine, which is slower: engine {_name!r} is missing ({_reason}). "
-        f"{TABLE[_name].install}. Set LRN_ENGINE=torch to silence this.",
-        RuntimeWarning,
-        stacklevel=2,
-    )
+_told: set[str] = set()
+
+
+@modes.constant
+def _tell_missing(name: str) -> None:
+    """Warn, once, that an engine is missing whose tensors are here."""
+    if name not in _told:
+        _told.add(name)
+        warnings.warn(
+            f"lrn runs on its plain torch engine, which is slower: engine {name!r} is missing "
+            f"({MISSING[name]}). {TABLE[name].install}. Set LRN_ENGINE=torch to silence this.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+if (
+    _DEFAULT is None and "cpu" in MISSING
+):  # at once, since everybody has that device; of others, at the first tensor
+    _tell_missing("cpu")
 
 
 def engines() -> tuple[str, ...]:
-    """The engines available here, fastest first.
+    """The engines available here: those of a type of device first, then those that run everywhere.
 
     >>> "torch" in engines()
     True
@@ -144,15 +196,18 @@ def _asked_for() -> str | None:
 
 
 _FASTEST = {kind: name for name in reversed(engines()) for kind in TABLE[name].devices}
+_LACKING = {kind: name for name in MISSING for kind in TABLE[name].devices}
 
 
 def choose(device: torch.device) -> str:
     """The engine for tensors on ``device``."""
     name: str | None = _asked_for()
     if name is None:
+        if device.type in _LACKING:
+            _tell_missing(_LACKING[device.type])
         return _FASTEST.get(device.type, "torch")
     if not TABLE[name].runs(device):
-        only = ", ".join(TABLE[name].devices)
+        only = ", ".join(TABLE[name].devices + TABLE[name].guest)
         raise ValueError(f"engine {name!r} runs tensors on {only} only, got one on {device}")
     return name
 
@@ -160,3 +215,22 @@ def choose(device: torch.device) -> str:
 def implemented(op: str, device: torch.device) -> bool:
     """Whether the engine for tensors on ``device`` implements ``op``."""
     return op in TABLE[choose(device)].ops
+
+
+def by(device: torch.device) -> tuple[()] | tuple[str]:
+    """What an op gets as its last argument: the engine's name, unless torch finds it by the type of device.
+
+    With it ``torch.ops.lrn.scan`` is its overload ``by``. So a compiled graph and a backward pass stay with
+    the engine that they began with.
+    """
+    name = choose(device)
+    return () if device.type in TABLE[name].devices else (name,)
+
+
+def _run_by(op: str, *args: Any) -> Any:
+    *given, name = args
+    return TABLE[name].function(op)(*given)
+
+
+for _op in ("scan", "scan_backward"):
+    schemas.library.impl(f"{_op}.by", partial(_run_by, _op), "CompositeExplicitAutograd")

@@ -50,7 +50,10 @@ def scan(
     ):
         # Forward-mode derivatives take this way too: torch can follow them through plain operations.
         return definition(cell, x, state, weight, rows, direction)
-    args = (x, state, weight, rows.lengths, rows.batch_sizes, rows.reset, cell, direction, rows.batch_first)
+    args = (
+        *(x, state, weight, rows.lengths, rows.batch_sizes, rows.reset),
+        *(cell, direction, rows.batch_first, *dispatch.by(x.device)),
+    )
     if compiling:
         output, _, final = torch.ops.lrn.scan(*args)
     elif transformed:
@@ -112,7 +115,7 @@ def save(ctx: Any, args: tuple[Any, ...], output: Tensor, memory: Tensor) -> Non
 
 def gradient(saved: Any, how: Any, grad_output: Any, grad_final: Any, backward: Any) -> tuple[Any, ...]:
     """The gradient of ``lrn::scan``'s arguments, by the op ``backward``, from what ``save`` has kept."""
-    nothing = (None,) * 6
+    nothing = (None,) * (3 + len(how))
     if grad_output is None and grad_final is None:
         return None, None, None, *nothing
     weight = saved[2]

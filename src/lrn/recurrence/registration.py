@@ -40,8 +40,7 @@ def _fake_scan(
     batch_sizes: Tensor | None,
     reset: Tensor | None,
     cell: str,
-    direction: str,
-    batch_first: bool,
+    *rest: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     shape = (*x.shape[:-3], x.shape[-3] * x.shape[-1])
     memory = x.new_empty(shape if cells.CELLS[cell].parts == 2 else (0,))
@@ -84,13 +83,13 @@ def _save_scan_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor,
 
 def _scan_second_gradient(ctx: Any, *seconds: Tensor) -> tuple[Any, ...]:
     *given, lengths, batch_sizes, reset = ctx.saved_tensors
-    cell, direction, batch_first = ctx.how
+    cell, direction, batch_first, *by = ctx.how
     rows = Rows(given[3].shape[2], batch_first, lengths, batch_sizes, reset)
 
     def run(x: Tensor, state: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return definition(cell, x, state, weight, rows, direction)
 
-    return *second_gradient(run, given, seconds), *(None,) * 7
+    return *second_gradient(run, given, seconds), *(None,) * (7 + len(by))
 
 
 def second_gradient(
@@ -157,7 +156,7 @@ def _vmap_scan(run: Any, info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]
     x, state, weight, lengths, batch_sizes, reset, *how = args
     if batch_sizes is not None:
         return one_by_one(run, info, in_dims, *args)
-    fold = _Fold(info.batch_size, how[-1])
+    fold = _Fold(info.batch_size, how[2])
     output, memory, final = run(
         fold(x, in_dims[0], fold.token),
         fold(state, in_dims[1], 2),
@@ -175,7 +174,7 @@ def _vmap_scan_backward(run: Any, info: Any, in_dims: Any, *args: Any) -> tuple[
     grad_output, grad_final, x, state, weight, memory, lengths, batch_sizes, reset, *how = args
     if batch_sizes is not None:
         return one_by_one(run, info, in_dims, *args)
-    fold = _Fold(info.batch_size, how[-1])
+    fold = _Fold(info.batch_size, how[2])
     grad_x, grad_state, grad_weight = run(
         fold(grad_output, in_dims[0], fold.token),
         fold(grad_final, in_dims[1], 2),
@@ -213,9 +212,11 @@ for _name, _fake, _backward, _setup, _vmap in (
     ("scan", _fake_scan, _scan_gradient, _save_scan, _vmap_scan),
     ("scan_backward", _fake_scan_backward, _scan_second_gradient, _save_scan_backward, _vmap_scan_backward),
 ):
-    _op = getattr(torch.ops.lrn, _name).default
-    torch.library.register_fake(_op, _fake, lib=library)
-    torch.library.register_autograd(_op, _backward, setup_context=_setup, lib=library)
-    torch.library.register_vmap(_op, partial(_vmap, _op), lib=library)
+    for _overload in ("default", "by"):
+        _op = getattr(getattr(torch.ops.lrn, _name), _overload)
+        torch.library.register_fake(_op, _fake, lib=library)
+        torch.library.register_autograd(_op, _backward, setup_context=_setup, lib=library)
+        torch.library.register_vmap(_op, partial(_vmap, _op), lib=library)
 for _key in modes.AUTOCAST_KEYS:
     library.impl("scan", _autocast, _key)
+    library.impl("scan.by", _autocast, _key)

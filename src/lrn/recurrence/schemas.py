@@ -1,8 +1,8 @@
 """The schemas of the ops, defined here in Python: an engine implements them, and needs no other one to exist.
 
 Shapes stand where the ops are used: ``ops.py`` (scan), ``atr.py`` (atr), ``attention.py`` (attend),
-``matrix.py`` (walk, fused). Those of an engine are implemented for its own dispatch key; ``walk`` and
-``fused`` run everywhere.
+``matrix.py`` (walk, fused). Those of an engine are implemented for its own dispatch key; ``walk``,
+``fused`` and the overloads ``by``, which hand on to the engine they name, run everywhere.
 """
 
 from __future__ import annotations
@@ -25,11 +25,16 @@ _FUSED = (
 
 SCHEMAS = (
     f"scan(Tensor x, Tensor state, Tensor? weight, {_SCAN}) -> (Tensor output, Tensor memory, Tensor final)",
+    # By an engine that was asked for by name and is not the one that torch finds by the type of device.
+    f"scan.by(Tensor x, Tensor state, Tensor? weight, {_SCAN}, str engine) "
+    "-> (Tensor output, Tensor memory, Tensor final)",
     # Into output and memory, which are there already and may be parts of larger ones.
     f"scan_into(Tensor x, Tensor state, Tensor? weight, {_SCAN}, Tensor(a!) output, Tensor(b!) memory) "
     "-> Tensor final",
     f"scan_backward({_GRADIENTS}, Tensor x, Tensor state, Tensor? weight, Tensor memory, {_SCAN}) "
     "-> (Tensor grad_x, Tensor grad_state, Tensor grad_weight)",
+    f"scan_backward.by({_GRADIENTS}, Tensor x, Tensor state, Tensor? weight, Tensor memory, {_SCAN}, "
+    "str engine) -> (Tensor grad_x, Tensor grad_state, Tensor grad_weight)",
     f"atr(Tensor x, Tensor state, Tensor weight, Tensor? bias, {_ATR}, bool keep) "
     "-> (Tensor output, Tensor q, Tensor final)",
     f"atr_backward({_GRADIENTS}, Tensor x, Tensor state, Tensor weight, Tensor? bias, "
