@@ -68,7 +68,7 @@ def test_narrow_rows_that_share_a_tile(cell, hidden, direction):
 @pytest.mark.parametrize("cell", NAMES)
 def test_every_layout(cell, layout):
     """Strides of x, state and incoming gradient: transposed, sliced, expanded, features apart."""
-    for case in kinds(cell, layout=layout):
+    for case in kinds(cell, layout=layout)[fewer(0, 1) :: fewer(1, 2)]:
         assert_as_defined(case)
 
 
@@ -86,7 +86,7 @@ def test_views_with_a_pending_sign():
 @pytest.mark.parametrize("cell", NAMES)
 def test_one_of_the_two_gradients(cell, above):
     """A loss on the outputs alone, or on the final state alone."""
-    for case in kinds(cell, above=above):
+    for case in kinds(cell, above=above)[fewer(0, 1) :: fewer(1, 2)]:
         assert_as_defined(case)
 
 
