@@ -78,11 +78,12 @@ class Screen:
     def _line(self, loss: float) -> str:
         done, config = self.learner.progress, self.learner.config
         seconds, tokens = done.seconds - self._before[0], done.tokens - self._before[1]
-        epoch = min(done.epoch, config.epochs - 1)
+        over = done.index == 0  # the step was the last of its epoch
+        epoch = done.epoch - over
         if self._steps[0] != epoch:
             self._steps = epoch, len(self.learner.steps(epoch))
-        part = done.index / self._steps[1]
-        share = (done.epoch + part) / config.epochs
+        part = 1.0 if over else done.index / self._steps[1]
+        share = (epoch + part) / config.epochs
         if config.max_steps:
             share = max(share, done.step / config.max_steps)
         left = done.seconds / share * (1 - share) if share else math.nan
