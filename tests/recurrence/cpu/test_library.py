@@ -36,7 +36,8 @@ sys.path.insert(0, {str(tmp_path)!r})
 
 WITHOUT = """
 import torch, lrn, lrn.recurrence
-assert lrn.engines() == ("torch",), lrn.engines()
+assert "cpu" not in lrn.engines(), lrn.engines()
+assert lrn.recurrence.dispatch.choose(torch.device("cpu")) == "torch"
 assert torch.ops.lrn.scan.default and torch.ops.lrn.walk.default  # for another engine to implement
 for name in lrn.UNITS:
     unit = lrn.make_unit(name, 3, 4, bidirectional=True)
