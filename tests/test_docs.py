@@ -182,10 +182,14 @@ def write_bert(folder):
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
 
 
-DATA = {"lm": write_lm, "ner": write_ner, "doc": write_doc, "nli": write_nli, "rc": write_rc}
-
-
-DATA = {"lm": write_lm, "ner": write_ner, "doc": write_doc, "nli": write_nli, "mt": write_mt}
+DATA = {
+    "lm": write_lm,
+    "ner": write_ner,
+    "doc": write_doc,
+    "nli": write_nli,
+    "rc": write_rc,
+    "mt": write_mt,
+}
 
 
 # Reading a page ----------------------------------------------------------------------------------

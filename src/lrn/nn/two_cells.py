@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from itertools import chain
 
@@ -78,7 +79,9 @@ class TwoCells(nn.Module):
         turns = chain.from_iterable(zip(low.split(list(sizes)), high.split(list(sizes)), strict=True))
         mixed = torch.cat(list(turns))  # [2 * N, gates * H]
         twice = [size for size in sizes for _ in range(2)]
-        walked, state = self.lower.recur(PackedSequence(mixed, torch.tensor(twice)), state)
+        # of a buffer of the host's own, which stays one where torch only pretends to compute
+        sizes_of_both = torch.frombuffer(array("q", twice), dtype=torch.int64)
+        walked, state = self.lower.recur(PackedSequence(mixed, sizes_of_both), state)
         return torch.cat(walked.data.split(twice)[1::2]), state  # [N, H]
 
     def _step_by_step(
