@@ -6,10 +6,11 @@ from itertools import chain, islice, product
 
 import pytest
 
-from lrn.tasks.rc import generator
+from lrn.tasks.rc import wordings
 from lrn.tasks.rc.baseline import answer_text
-from lrn.tasks.rc.generator import TOPICS, paragraphs
+from lrn.tasks.rc.generator import paragraphs
 from lrn.tasks.rc.score import overlap
+from lrn.tasks.rc.wordings import TOPICS
 
 PARTS = ("train", "valid", "test")
 TOKEN = re.compile(r"[\d,]*\d|\w+|[^\w\s]")
@@ -53,7 +54,7 @@ def test_answers_of_all_kinds(made):
         "number"
         if question.answer[0].isdigit()
         else "place"
-        if question.answer in generator.PLACES
+        if question.answer in wordings.PLACES
         else "name"
         for paragraph in made["train"]
         for question in paragraph.questions
@@ -77,9 +78,9 @@ def test_training_has_every_word(made):
 # What is combined ---------------------------------------------------------------------------------
 
 
-PEOPLE = generator.WOMEN + generator.MEN
-FIRST = PEOPLE + generator.COLOURS + generator.SITES + generator.BRANDS
-SECOND = generator.LAST + generator.CONTESTS + generator.LANDMARKS + generator.FIRMS
+PEOPLE = wordings.WOMEN + wordings.MEN
+FIRST = PEOPLE + wordings.COLOURS + wordings.SITES + wordings.BRANDS
+SECOND = wordings.LAST + wordings.CONTESTS + wordings.LANDMARKS + wordings.FIRMS
 NAME = re.compile(rf"\b(?:{'|'.join(FIRST)}) (?:{'|'.join(SECOND)})\b")
 
 
@@ -89,7 +90,7 @@ def names(part):
 
 
 def test_each_part_combines_what_the_others_do_not(made):
-    for found in (names, wordings):
+    for found in (names, combined):
         train, valid, test = (found(made[part]) for part in PARTS)
         assert min(map(len, (train, valid, test))) > 100
         assert not train & valid
@@ -106,9 +107,9 @@ SUBJECT = r"(?:the )?\w+(?: \w+)?(?:'s?)?"  # in a text; in a question it can be
 def pattern(wording, kind, subject=SUBJECT):
     """What matches a wording: groups s, p, o are who it is about, a is the fact."""
     value = {
-        "place": "|".join(generator.PLACES),
-        "person": rf"(?:{'|'.join(generator.WOMEN + generator.MEN)}) (?:{'|'.join(generator.LAST)})",
-        "date": rf"\d+ (?:{'|'.join(generator.MONTHS)})",
+        "place": "|".join(wordings.PLACES),
+        "person": rf"(?:{'|'.join(wordings.WOMEN + wordings.MEN)}) (?:{'|'.join(wordings.LAST)})",
+        "date": rf"\d+ (?:{'|'.join(wordings.MONTHS)})",
         "height": r"\d+ metres",
         "count": r"[\d,]+",
     }.get(kind, r"\d{4}")
@@ -136,8 +137,8 @@ PREDICATES = [
     for relation in topic.relations
     for number, predicate in enumerate(relation.predicates)
 ]
-GENDERS = {"she": generator.WOMEN, "her": generator.WOMEN, "he": generator.MEN, "his": generator.MEN}
-GENDERS["him"] = generator.MEN
+GENDERS = {"she": wordings.WOMEN, "her": wordings.WOMEN, "he": wordings.MEN, "his": wordings.MEN}
+GENDERS["him"] = wordings.MEN
 
 
 def matches(table, text):
@@ -226,7 +227,7 @@ class Reader:
         ]
 
 
-def wordings(part):
+def combined(part):
     """Each way of saying a fact with each way of asking for it, or of naming its subject by it."""
     return {
         both
@@ -311,7 +312,7 @@ def test_distractors_share_as_many_words_with_the_question(made):
 
 
 def test_every_wording_comes_up(made):
-    asked = wordings(made["train"])
+    asked = combined(made["train"])
     every = {
         (clause, question)
         for topic, part in product(TOPICS, ("questions", "predicates"))
