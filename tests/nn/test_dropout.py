@@ -1,11 +1,11 @@
-"""One mask for all of time; one decision for all occurrences of a word; words taken for another."""
+"""Single numbers; one mask for all of time; all occurrences of a word at once; words taken for another."""
 
 import pytest
 import torch
 from accelerator import DEVICE, elsewhere
 from helpers import randn, says
 
-from lrn.nn import LockedDropout, RowDropout, SequenceDropout, WeightDrop, WordDropout
+from lrn.nn import Dropout, LockedDropout, RowDropout, SequenceDropout, WeightDrop, WordDropout
 from lrn.nn.dropout import locked
 from lrn.text.batches import RowPacking
 
@@ -22,6 +22,37 @@ def seed():
 def near(share, p, count):
     """Within five standard deviations of ``count`` draws."""
     return abs(share - p) < 5 * (p * (1 - p) / count) ** 0.5
+
+
+# Dropout ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("shape", [(STEPS, BATCH, WIDTH), (7,), (0, 3)])
+@pytest.mark.parametrize("training", [True, False])
+def test_dropout_is_torch_s_to_the_bit(p, shape, training):
+    given, gradient = randn(*shape, dtype=torch.float32), randn(*shape, seed=2, dtype=torch.float32)
+
+    def both_ways(kind):
+        torch.manual_seed(5)
+        x = given.clone().requires_grad_()
+        y = kind(p).train(training)(x * 1)
+        return y, *torch.autograd.grad(y, x, gradient), torch.rand(3)
+
+    for ours, plain in zip(both_ways(Dropout), both_ways(torch.nn.Dropout), strict=True):
+        torch.testing.assert_close(ours, plain, rtol=0, atol=0)
+
+
+def test_dropout_keeps_a_byte_a_number():
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        Dropout(0.3)(torch.randn(1000, requires_grad=True) * 1)
+    assert sum(x.nbytes for x in kept if x.numel() > 1) == 1000
+
+
+def test_dropout_refuses_what_is_no_probability():
+    with pytest.raises(ValueError, match=says("from 0 to below 1", "1.5")):
+        Dropout(1.5)
 
 
 # Locked dropout -----------------------------------------------------------------------------------
@@ -168,7 +199,7 @@ def test_on_another_device():
         with DEVICE:
             words, table = torch.ones(4, 3, dtype=torch.long), torch.randn(9, 5)
         dropped = WordDropout(0.5, becomes=2)(words)
-        vectors = LockedDropout(0.5)(RowDropout(0.5)(dropped, table))
+        vectors = LockedDropout(0.5)(Dropout(0.5)(RowDropout(0.5)(dropped, table)))
     assert dropped.device == vectors.device == DEVICE
 
 

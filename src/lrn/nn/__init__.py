@@ -4,7 +4,7 @@ from lrn.nn.affine import Affine
 from lrn.nn.attentive import AttentiveRecurrence
 from lrn.nn.both_ways import BothWays
 from lrn.nn.crf import CRF
-from lrn.nn.dropout import LockedDropout, RowDropout, SequenceDropout, WordDropout
+from lrn.nn.dropout import Dropout, LockedDropout, RowDropout, SequenceDropout, WordDropout
 from lrn.nn.gated_attention import GatedAttention
 from lrn.nn.hidden_bias import hidden_biased_unit
 from lrn.nn.initial import glorot_apart, glorot_fused, keep_at_first
@@ -25,6 +25,7 @@ __all__ = [
     "AttentivePooling",
     "AttentiveRecurrence",
     "BothWays",
+    "Dropout",
     "FrozenWords",
     "GatedAttention",
     "LockedDropout",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from lrn.nn.dropout import SequenceDropout, check_probability
+from lrn.nn.dropout import Dropout, SequenceDropout
 
 if TYPE_CHECKING:
     from lrn.text.batches import Packing, RowPacking
@@ -32,7 +32,7 @@ class AttentivePooling(nn.Module):
 
     def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        self.dropout = Dropout(dropout)
         self.state = nn.Linear(width, hidden)
         self.summary = nn.Linear(width, hidden)
         self.score = nn.Linear(hidden, 1, bias=False)
@@ -72,7 +72,7 @@ class SelfPooling(nn.Module):
 
     def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(check_probability("dropout", dropout))
+        self.dropout = Dropout(dropout)
         self.state = nn.Linear(width, hidden)
         self.score = nn.Linear(hidden, 1, bias=False)
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lrn.nn.dropout import WordDropout, check_probability
+from lrn.nn.dropout import Dropout, WordDropout, check_probability
 from lrn.nn.reset_gru import ResetGRU
 from lrn.units.unit import Unit, hidden
 
@@ -132,7 +132,7 @@ class SpellingPool(nn.Module):
         super().__init__()
         width = character_vectors.embedding_dim
         self.character_vectors = character_vectors
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.linear = nn.Linear(width, width)
 
     def forward(self, tokens: Tokens) -> Tensor:

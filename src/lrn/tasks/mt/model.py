@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lrn.nn import Affine, AttentiveRecurrence, TwoCells, hidden_biased_unit
+from lrn.nn import Affine, AttentiveRecurrence, Dropout, TwoCells, hidden_biased_unit
 from lrn.recurrence import Memory, open_memory
 from lrn.recurrence.cells import NORM_EPS
 from lrn.tasks.mt.config import MTConfig
@@ -29,7 +29,7 @@ class Residual(nn.Module):
     def __init__(self, width: int, norm: str | None, dropout: float) -> None:
         super().__init__()
         self.map = Affine(width, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.norm: nn.Module = nn.Identity()
         if norm is not None:
             kind = nn.LayerNorm if norm == "layer" else nn.RMSNorm
@@ -88,7 +88,7 @@ class Decoder(nn.Module):
             Affine(width, self.parts * width, norm=norm, offset=offset) for _ in range(layers)
         )
         self.readout = Affine(2 * width, width, norm=norm, offset=offset)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def states(self, last: Tensor) -> list[UserState]:
         """What the layers begin with, of the encoder's last states ``[B, H]``."""
@@ -167,7 +167,7 @@ class Translator(nn.Module):
         self.common = nn.Parameter(torch.empty(width))  # is added to the vectors of both languages
         self.encoder = Encoder(cell, width, config.encoder_layers, norm, config.dropout)
         self.decoder = Decoder(cell, width, config.decoder_layers, config.heads, norm, config.dropout)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self._begin(0.08 * math.sqrt(1024 / width))
 
     def _begin(self, bound: float) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from lrn.nn import CRF, SpellingRNN, WordDropout, WordInput, glorot_fused
+from lrn.nn import CRF, Dropout, SpellingRNN, WordDropout, WordInput, glorot_fused
 from lrn.tasks.ner.config import NERConfig
 from lrn.tasks.ner.schemes import allowed_transitions
 from lrn.units import make_unit
@@ -38,7 +38,7 @@ class Tagger(nn.Module):
             ),
             WordDropout(config.drop_words, becomes=len(codes.words) - 1),  # so that <unk> is learnt
         )
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.context = _layer(config.unit, config.word_width + 2 * config.char_hidden, config.hidden)
         self.dense = nn.Linear(2 * config.hidden, config.dense)
         tags = codes.tags.words

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from lrn.nn import Affine, AttentiveRecurrence, FrozenWords, SelfPooling, SpellingPool, WordDropout, WordInput
+from lrn.nn import (
+    Affine,
+    AttentiveRecurrence,
+    Dropout,
+    FrozenWords,
+    SelfPooling,
+    SpellingPool,
+    WordDropout,
+    WordInput,
+)
 from lrn.tasks.nli.config import LABELS, NLIConfig
 from lrn.text.vocabulary import SPECIALS
 from lrn.units import hidden, make_unit
@@ -51,7 +60,7 @@ class InferenceModel(nn.Module):
             WordDropout(0.0, becomes=0),
         )
         inside = width + config.char_width + features
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.premise = _both_ways(config, inside)
         lower = make_unit(config.unit, inside, size, norm=norm)
         self.first = Affine(2 * size, lower.parts * size, norm=norm)
