@@ -83,6 +83,16 @@ def test_drawn_problems(cell, dtype, data):
     assert_as_defined(data.draw(problems(cell, dtype)))
 
 
+def test_roundings_do_not_add_up():
+    """A trajectory whose slopes are near 1, which hand every error on: float32 alone was off by 1.3e-6."""
+    case = Case("elrn_identity", 17, 9, 31, "reverse", batch_first=True, dtype=torch.float32, seed=738593415)
+    case = replace(case, layout="apart", above="final")
+    exact, ours = run(case, "torch", torch.float64), run(case)
+    for name in exact:
+        largest = max(1.0, exact[name].abs().max().item()) if exact[name].numel() else 1.0
+        torch.testing.assert_close(ours[name].double(), exact[name], rtol=0, atol=2e-7 * largest)
+
+
 @pytest.mark.parametrize("cell", NAMES)
 def test_windows(cell, short_windows):
     """The state goes from window to window, through borders and padding."""
@@ -105,7 +115,7 @@ def assert_as_good_as_the_walk(case):
         largest = max(exact[name].abs().max().item() for name in these)
         allowed = max((walked[name] - exact[name]).abs().max().item() for name in these)
         for name in these:
-            assert (ours[name] - exact[name]).abs().max() <= max(1e-6 * largest, 4 * allowed), name
+            assert (ours[name] - exact[name]).abs().max() <= max(1e-6 * largest, allowed), name
 
 
 @pytest.mark.parametrize("gates", ["saturated", "alternating", "latched", "ramp"])

@@ -59,6 +59,16 @@ def readable(x: Tensor) -> bool:
     return x.is_cpu and not compiling() and not wrapped(x)
 
 
+@functools.cache
+def has_float64(device: torch.device) -> bool:
+    """Whether a device computes in float64, which not all do."""
+    try:
+        torch.zeros(1, dtype=torch.float64, device=device)
+    except (RuntimeError, TypeError):
+        return False
+    return True
+
+
 def wrapped(x: Tensor) -> bool:
     """Whether ``x`` stands for others: inside torch.func, or where many gradients are taken at once."""
     inside = torch._C._functorch

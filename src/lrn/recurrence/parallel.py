@@ -2,12 +2,11 @@
 
 A step of these cells sees of the step before only its own column, so the Jacobian of the whole trajectory
 has a single diagonal beside the main one, and Newton's method on all steps together costs one linear
-recurrence an
-iteration: δ[t] = J[t] δ[t-1] + r[t], where r is what the steps of the present guess miss. That one is
-associative, and runs in log T rounds (``linear_scan``). A window is done when r is below tolerance; what
-does not get there (chaotic weights, infinities) is walked step by step. So there is never another number
-than the definition's, at most a later one. Backward needs no iterations: it is one linear recurrence, from
-the end.
+recurrence an iteration: δ[t] = J[t] δ[t-1] + r[t], where r is what the steps of the present guess miss.
+That one is associative, and runs in log T rounds (``linear_scan``). Where r is below tolerance a last
+iteration follows, for float32 one more in float64; what does not get there (chaotic weights, infinities) is
+walked step by step. So there is never another number than the definition's, at most a later one. Backward
+needs no iterations: it is one linear recurrence, from the end, in float64 for float32 too.
 
 Arguments of the ops come in the order of ``schemas.py``, shapes are those of ``ops.py``.
 """
@@ -23,14 +22,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lrn.recurrence import cells
+from lrn.recurrence import cells, modes
 from lrn.recurrence.registration import fake_gradients
 from lrn.recurrence.rows import Rows
 from lrn.recurrence.slopes import SLOPES
 
 WINDOW = 1024  # steps solved together; the next window begins with the state that it ends with
 TOLERANCE = {torch.float32: 1e-6, torch.float64: 1e-12}
-"""How far a step may miss the next one, relative where that is above 1; a last iteration follows."""
+"""How far a step may miss the next one, relative where that is above 1; last iterations follow."""
 MOST = 24  # iterations of a window; then it is walked
 
 
@@ -143,13 +142,29 @@ class _Way:
                     break
                 if cost is not None:
                     cost.iterations.append(n)
-                return m
+                return self._refined(first, m, part)
             if self.cell.endswith("_tanh"):  # what a step gives; padding hands on any state there is
                 inside = m.clamp(-1, 1)
                 m = inside if self.real is None else torch.where(self.real[part], inside, m)
         if cost is not None:
             cost.walked += 1
         return self._walk(first, part)
+
+    def _refined(self, first: Tensor, m: Tensor, part: slice) -> Tensor:
+        """A float32 trajectory after one more iteration in float64, where the device has that.
+
+        An error of a step goes on to all that follow and, where slopes are near 1, adds up; what is left of
+        it in float32 would be more than that of a walk.
+        """
+        if m.dtype == torch.float64 or not modes.has_float64(m.device):
+            return m
+        weight = None if self.weight is None else self.weight.double()
+        real, border = (None if marks is None else marks[part] for marks in (self.real, self.border))
+        fine = _Way(self.cell, self.x[part].double(), weight, real, border)
+        before, after = torch.cat([first[None], m[:-1]]).double(), m.double()
+        _, new, before = fine.step(before)
+        slopes = fine.pull(before, new, torch.zeros_like(new), torch.ones_like(new))[1]
+        return (after + linear_scan(slopes, new - after)).to(m.dtype)
 
     def _walk(self, m: Tensor, part: slice) -> Tensor:
         memories = []
@@ -173,9 +188,13 @@ class _Call:
         cell: str,
         direction: str,
         batch_first: bool,
+        *,
+        finer: bool = False,
     ) -> None:
         self.dtype = x.dtype
         self.computed = x.dtype if x.dtype in TOLERANCE else torch.float32
+        if finer and modes.has_float64(x.device):
+            self.computed = torch.float64
         self.rows = Rows(state.shape[2], batch_first, lengths, batch_sizes, reset)
         self.cell, self.reverse = cells.CELLS[cell], cells.REVERSE[direction]
         self.x = self.rows.pad(x).to(self.computed)  # [T, B, D, gates, H]
@@ -266,7 +285,7 @@ def scan_backward(
     *rest: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """``lrn::scan_backward``: the gradients of x, of the state, and of each row's weight (else empty)."""
-    call = _Call(x, state, weight, *rest)
+    call = _Call(x, state, weight, *rest, finer=True)
     hidden = state.shape[-1]
 
     def padded(tokens: Tensor) -> Tensor:
