@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from lrn.tasks.settings import TaskSettings
+from lrn.text.store import Folder, Store
 from lrn.training import checkpoint, device
 from lrn.training.checkpoint import BestState, TrainingState, load_weights
 from lrn.training.config import EvaluateConfig, TrainConfig, from_dict
@@ -135,8 +136,8 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         """Make of the data what the run folder will keep."""
 
     @abstractmethod
-    def load_kept(self, config: ConfigT, run: Run) -> KeptT:
-        """Read what a run folder keeps."""
+    def load_kept(self, config: ConfigT, store: Store) -> KeptT:
+        """Read what a run folder, or a file exported from it, keeps."""
 
     @abstractmethod
     def build(self, config: ConfigT, kept: KeptT) -> ModelT:
@@ -196,7 +197,7 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         config = self.config_of(run)
         data = self._read(config, run.data(moved))
         run.check_data(data.about["fingerprint"])
-        return self.learner_on(config, data, self.load_kept(config, run))
+        return self.learner_on(config, data, self.load_kept(config, Folder(run.folder)))
 
     def _read(self, config: ConfigT, source: str | None) -> DataT:
         with bar("reading data") as progress:
@@ -226,8 +227,11 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
 
     def empty(self, run: Run) -> Loaded[ConfigT, KeptT, ModelT]:
         """A model of a run's shape with new weights."""
-        config = self.config_of(run)
-        kept = self.load_kept(config, run)
+        return self.empty_of(self.config_of(run), Folder(run.folder))
+
+    def empty_of(self, config: ConfigT, store: Store) -> Loaded[ConfigT, KeptT, ModelT]:
+        """A model with new weights of these settings, on what was kept for it."""
+        kept = self.load_kept(config, store)
         return Loaded(config, kept, self.build(config, kept))
 
     def load(self, run: Run, accelerator: str = "cpu", last: bool = False) -> Loaded[ConfigT, KeptT, ModelT]:

@@ -14,7 +14,8 @@ from torch import Tensor
 from lrn.files import write_whole
 from lrn.text.codes import Vocabularies
 from lrn.text.spelling import SpellingTable, frequent_characters
-from lrn.text.vectors import load_table, read_table
+from lrn.text.store import Store
+from lrn.text.vectors import read_table
 from lrn.text.vocabulary import SPECIALS, Vocabulary
 
 UNKNOWN = 1  # place of <unk> among the special words
@@ -64,6 +65,6 @@ def save_given(folder: Path, vectors: Tensor) -> None:
     write_whole(folder / VECTORS, lambda file: np.save(file, vectors.numpy()))
 
 
-def load_given(file: Path, codes: Any) -> Tensor:
+def load_given(store: Store, codes: Any) -> Tensor:
     """Open what :func:`save_given` wrote for the words of ``codes``."""
-    return torch.from_numpy(load_table(file, len(codes.words) - len(SPECIALS)))
+    return store.table(VECTORS, len(codes.words) - len(SPECIALS))

@@ -33,7 +33,8 @@ from lrn.tasks.doc.model import Classifier
 from lrn.text.batches import in_buckets
 from lrn.text.lines import each_line
 from lrn.text.spelling import SpellingTable
-from lrn.text.spelt import VECTORS, load_given, read_given, save_given
+from lrn.text.spelt import load_given, read_given, save_given
+from lrn.text.store import Store
 from lrn.text.tokens import basic_tokens
 from lrn.text.vectors import coverage
 from lrn.text.vocabulary import SPECIALS
@@ -121,9 +122,9 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
         }
         return kept
 
-    def load_kept(self, config: DocConfig, run: Run) -> Kept:
-        codes = Codes.load(run.folder)
-        return Kept(codes, load_given(run.file(VECTORS), codes) if config.vectors else None)
+    def load_kept(self, config: DocConfig, store: Store) -> Kept:
+        codes = Codes.load(store)
+        return Kept(codes, load_given(store, codes) if config.vectors else None)
 
     def build(self, config: DocConfig, kept: Kept) -> Classifier:
         codes = kept.codes

@@ -18,6 +18,7 @@ from lrn.tasks.lm.data import Corpus, Segment, batchify, read_builtin, read_fold
 from lrn.tasks.lm.evaluate import Dynamic, dynamic_loss, gradient_statistics, mean_loss
 from lrn.tasks.lm.model import LanguageModel, State, detach, regularisation
 from lrn.text.batches import Batch
+from lrn.text.store import Store
 from lrn.text.vocabulary import Vocabulary
 from lrn.training.checkpoint import BestState, load_weights
 from lrn.training.fit import save_best
@@ -199,8 +200,8 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
     def first_kept(self, config: LMConfig, data: Corpus) -> Kept:
         return Kept(data.vocabulary)
 
-    def load_kept(self, config: LMConfig, run: Run) -> Kept:
-        return Kept(Vocabulary.load(run.file(VOCABULARY)))
+    def load_kept(self, config: LMConfig, store: Store) -> Kept:
+        return Kept(Vocabulary.read(store.text(VOCABULARY), store.place(VOCABULARY)))
 
     def build(self, config: LMConfig, kept: Kept) -> LanguageModel:
         return LanguageModel(config, len(kept.vocabulary))

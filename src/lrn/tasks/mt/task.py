@@ -33,6 +33,7 @@ from lrn.tasks.mt.model import Translator
 from lrn.tasks.mt.score import judge
 from lrn.tasks.mt.search import Hypothesis, Search, beam_search
 from lrn.text.batches import by_tokens
+from lrn.text.store import Store
 from lrn.training.config import PARTS
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
@@ -145,8 +146,8 @@ class MTTask(Task[MTConfig, Corpus, Kept, Translator]):
     def fitted(self, config: MTConfig, kept: Kept) -> MTConfig:
         return replace(config, text=kept.codes.source.text)
 
-    def load_kept(self, config: MTConfig, run: Run) -> Kept:
-        return Kept(Codes.load(run.file, (config.source, config.target), config.text))
+    def load_kept(self, config: MTConfig, store: Store) -> Kept:
+        return Kept(Codes.load(store, (config.source, config.target), config.text))
 
     def build(self, config: MTConfig, kept: Kept) -> Translator:
         codes = kept.codes

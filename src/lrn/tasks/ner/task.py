@@ -19,10 +19,10 @@ from lrn.tasks.ner.data import Codes, Dataset, Sentence, SentenceBatch, encode, 
 from lrn.tasks.ner.model import Tagger
 from lrn.tasks.ner.score import Counts, score
 from lrn.text.batches import by_length
+from lrn.text.store import Store
 from lrn.text.vectors import coverage, read_vectors
 from lrn.training.config import PARTS
 from lrn.training.learner import Loss, Place
-from lrn.training.run import Run
 from lrn.training.schedule import optimizer
 from lrn.training.show import bar
 
@@ -104,8 +104,8 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
         about["coverage"] = {part: _coverage(vectors, getattr(data, part)) for part in PARTS}
         return Kept(Codes.of(data.train, vectors), vectors, {"vectors": about})
 
-    def load_kept(self, config: NERConfig, run: Run) -> Kept:
-        return Kept(Codes.load(run.folder))
+    def load_kept(self, config: NERConfig, store: Store) -> Kept:
+        return Kept(Codes.load(store))
 
     def fitted(self, config: NERConfig, kept: Kept) -> NERConfig:
         """A file of vectors decides their width."""

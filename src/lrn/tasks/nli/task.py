@@ -24,7 +24,8 @@ from lrn.tasks.nli.model import InferenceModel
 from lrn.text.batches import in_buckets
 from lrn.text.bert import Encoder
 from lrn.text.spelling import SpellingTable
-from lrn.text.spelt import VECTORS, SpeltWords, load_given, read_given, save_given
+from lrn.text.spelt import SpeltWords, load_given, read_given, save_given
+from lrn.text.store import Store
 from lrn.text.vectors import coverage
 from lrn.text.vocabulary import SPECIALS
 from lrn.training import schedule
@@ -151,10 +152,10 @@ class NLITask(Task[NLIConfig, Pairs, Kept, InferenceModel]):
         }
         return kept
 
-    def load_kept(self, config: NLIConfig, run: Run) -> Kept:
-        codes = SpeltWords.load(run.folder)
-        vectors = load_given(run.file(VECTORS), codes) if config.vectors else None
-        bert = Bert(run.folder / FOLDER, config.bert_frozen) if config.bert else None
+    def load_kept(self, config: NLIConfig, store: Store) -> Kept:
+        codes = SpeltWords.load(store)
+        vectors = load_given(store, codes) if config.vectors else None
+        bert = Bert(store.folder(FOLDER), config.bert_frozen) if config.bert else None
         return Kept(codes, vectors, bert)
 
     def build(self, config: NLIConfig, kept: Kept) -> InferenceModel:

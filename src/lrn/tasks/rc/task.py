@@ -36,7 +36,8 @@ from lrn.tasks.rc.model import Reading, ReadingModel
 from lrn.tasks.rc.score import Scored, details, figures
 from lrn.text.batches import in_buckets
 from lrn.text.spelling import SpellingTable
-from lrn.text.spelt import VECTORS, load_given, save_given
+from lrn.text.spelt import load_given, save_given
+from lrn.text.store import Store
 from lrn.text.vectors import coverage, read_table
 from lrn.text.vocabulary import SPECIALS
 from lrn.training.config import PARTS
@@ -148,10 +149,10 @@ class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
         }
         return kept
 
-    def load_kept(self, config: RCConfig, run: Run) -> Kept:
-        codes = Codes.load(run.folder)
-        vectors = load_given(run.file(VECTORS), codes) if config.vectors else None
-        return Kept(codes, vectors, _elmo(config, run.folder / FOLDER) if config.elmo else None)
+    def load_kept(self, config: RCConfig, store: Store) -> Kept:
+        codes = Codes.load(store)
+        vectors = load_given(store, codes) if config.vectors else None
+        return Kept(codes, vectors, _elmo(config, store.folder(FOLDER)) if config.elmo else None)
 
     def build(self, config: RCConfig, kept: Kept) -> ReadingModel:
         codes, elmo = kept.codes, kept.elmo
