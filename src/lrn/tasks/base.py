@@ -8,7 +8,7 @@ that follow preparing a training, resuming it, loading what it has learnt, testi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from lrn.report.views import View
+from lrn.tasks.asking import Answer, Field, Request, Settings
 from lrn.tasks.settings import TaskSettings
 from lrn.text.store import Folder, Store
 from lrn.training import checkpoint, device
@@ -113,6 +115,9 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
     """A task. Its subclasses say what differs; ``tasks/ner/task.py`` is the shortest one."""
 
     name: ClassVar[str]
+    title: ClassVar[str]  # the name in words
+    fields: ClassVar[tuple[Field, ...]]  # the texts of a request
+    choices: ClassVar[Settings] = {}  # settings of a prediction that change an answer
     monitor: ClassVar[str]  # the figure of a score by which the best weights are chosen
     metric: ClassVar[str]  # the figure that counts in the end, as it stands in metrics.json
     lower_is_better: ClassVar[bool]
@@ -156,6 +161,28 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
     @abstractmethod
     def predict(self, loaded: Loaded[ConfigT, KeptT, ModelT], options: Any) -> None:
         """Use a model on what the user gives, and print what it says."""
+
+    @abstractmethod
+    def answers(
+        self,
+        loaded: Loaded[ConfigT, KeptT, ModelT],
+        requests: Sequence[Request],
+        options: Any,
+        details: bool = False,
+    ) -> list[Answer]:
+        """What a model says to each request: `lrn predict`, `lrn.load` and `lrn serve` all ask this.
+
+        With ``details`` it also says what was remembered or looked at. It is called in evaluation mode,
+        without gradients and in the model's precision.
+        """
+
+    @abstractmethod
+    def views(self, answer: Answer) -> list[View]:
+        """What a page shows of an answer with details."""
+
+    @abstractmethod
+    def example(self, config: ConfigT) -> list[str]:
+        """A request to begin with, one that the model of these settings may well have an answer to."""
 
     @abstractmethod
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:

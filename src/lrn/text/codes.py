@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from lrn.text.store import Store
 from lrn.text.vocabulary import Vocabulary
@@ -26,6 +27,8 @@ class Vocabularies:
     (['tags.json', 'words.json'], ('O', 'B-PER'))
     """
 
+    first: ClassVar[Mapping[str, Sequence[str]]] = {}  # what some of them begin with
+
     def save(self, folder: Path) -> None:
         """Write all of them into ``folder``."""
         for field in fields(self):
@@ -36,6 +39,10 @@ class Vocabularies:
         """Read what :meth:`save` wrote; an error names the file that is missing or damaged."""
         names = [f"{field.name}.json" for field in fields(cls)]
         texts = [store.text(name) for name in names]
-        return cls(
+        found = cls(
             *(Vocabulary.read(text, store.place(name)) for text, name in zip(texts, names, strict=True))
         )
+        for name, first in cls.first.items():
+            if getattr(found, name).words[: len(first)] != tuple(first):
+                raise ValueError(f"{store.place(f'{name}.json')} does not begin with {', '.join(first)}")
+        return found

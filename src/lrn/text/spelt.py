@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,6 +27,8 @@ VECTORS = "vectors.npy"
 @dataclass(frozen=True)
 class SpeltWords(Vocabularies):
     """The numbers of words that have a vector, and of characters. Case is kept."""
+
+    first: ClassVar[Mapping[str, Sequence[str]]] = {"words": SPECIALS, "characters": SPECIALS}
 
     words: Vocabulary
     characters: Vocabulary
