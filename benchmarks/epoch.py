@@ -109,11 +109,11 @@ def profile(loop: Loop, batches: int) -> None:
 
 def tagging(learner: Any) -> Iterator[Callable[[], object]]:
     """A sentence of the test data each: words in, tags out."""
-    from lrn.tasks.ner.predict import tags_of
+    from lrn.tasks.ner.predict import tag_all
 
     loaded = learner.loaded
     for sentence in learner.data.test[:220]:
-        yield partial(tags_of, loaded.model, loaded.kept.codes, loaded.device, list(sentence.words))
+        yield partial(tag_all, loaded.model, loaded.kept.codes, [sentence.words])
 
 
 def answering(learner: Any) -> Iterator[Callable[[], object]]:

@@ -22,7 +22,7 @@ LAYERS = (
     ("lrn", "swap"),
     ("training", "text", "nn", "analysis"),
     ("tasks", "report", "bench"),
-    ("commands", "compare", "doctor", "demo", "flags", "options"),
+    ("commands", "compare", "doctor", "demo", "flags", "options", "serve", "share"),
     ("cli", "__main__"),
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lrn.recurrence import engine, engines
+    from lrn.share import load
     from lrn.swap import replace
     from lrn.units import ATR, ELRN, GLRN, GRU, LRN, LSTM, OLRN, SRU, UNITS, Unit, make_unit
 
@@ -30,12 +31,13 @@ __all__ = [
     "__version__",
     "engine",
     "engines",
+    "load",
     "make_unit",
     "replace",
 ]
 
 # Loaded at first use, so that `lrn --help` need not wait for torch.
-_HOME = {"engine": "lrn.recurrence", "engines": "lrn.recurrence", "replace": "lrn.swap"}
+_HOME = {"engine": "lrn.recurrence", "engines": "lrn.recurrence", "load": "lrn.share", "replace": "lrn.swap"}
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lrn import tasks
-from lrn.files import check_folder, check_place, write_whole
+from lrn.files import check_folder, check_place
 from lrn.options import Gradients
 from lrn.training.config import TrainConfig
 from lrn.training.run import Run
@@ -223,23 +223,17 @@ def average(folder: str, last: int, out: str | None) -> int:
 
 
 def export(folder: str, file: str) -> int:
-    """Plain tensors by name; the run's settings go into the file's header."""
+    """A run's best weights with all that they need, in one file."""
     run, path = Run.open(folder), Path(file)
+    if path.suffix.lower() != ".safetensors":
+        raise ValueError(f"{path}: the name must end in .safetensors")
     if os.path.lexists(path):
         raise ValueError(f"{path} exists; choose another name")
     check_place(path)
     run.file("best.ckpt")
-    from safetensors.torch import save
+    from lrn import share
 
-    from lrn.training.checkpoint import BestState
-
-    weights = BestState.load(run.file("best.ckpt"), run.task).model
-    header = {"task": run.task, "config": json.dumps(run.config)}
-    content = save({name: value.contiguous() for name, value in weights.items()}, header)
-    try:
-        write_whole(path, lambda out: out.write(content))
-    except OSError as error:
-        raise OSError(f"{error.strerror}; choose another place") from None
+    weights = share.save(run, path)
     print(f"{path}: {_size(weights)}")
     return 0
 
@@ -252,15 +246,10 @@ def import_(folder: str, file: str, overwrite: bool) -> int:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     run.check_unlocked()
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
+    from lrn import share
     from lrn.training import checkpoint
 
-    try:
-        weights = load(path.read_bytes())
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a safetensors file: {error}") from None
+    weights = share.weights_of(share.read(path)[1])
     run.lock()
     try:
         checkpoint.check_weights(weights, str(path))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lrn.text.codes import Vocabularies
+from lrn.text.store import Folder
 from lrn.text.vocabulary import Vocabulary
 
 
@@ -26,7 +27,7 @@ def folder(tmp_path):
 
 def test_they_come_back(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["tags.json", "words.json"]
-    found = Codes.load(folder)
+    found = Codes.load(Folder(folder))
     assert type(found) is Codes
     assert found == CODES
     assert found.words.words == ("Anna", "ran", "é東")
@@ -36,7 +37,7 @@ def test_they_come_back(folder):
 def test_one_that_is_missing(folder, name):
     (folder / name).unlink()
     with pytest.raises(FileNotFoundError) as error:
-        Codes.load(folder)
+        Codes.load(Folder(folder))
     assert str(error.value) == f"{folder} cannot be used: its {name} is missing"
 
 
@@ -47,9 +48,9 @@ def test_one_that_is_missing(folder, name):
 def test_one_that_is_damaged(folder, name, harm):
     (folder / name).write_text(harm)
     with pytest.raises(ValueError, match=rf"{name} is no vocabulary"):
-        Codes.load(folder)
+        Codes.load(Folder(folder))
 
 
 def test_a_folder_that_there_is_not():
     with pytest.raises(FileNotFoundError, match=r"/absent cannot be used: its words\.json is missing"):
-        Codes.load(Path("/absent"))
+        Codes.load(Folder(Path("/absent")))

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from lrn.text.spelt import SpeltWords, load_given, read_given, save_given
+from lrn.text.store import Folder
 
 
 def quiet(share):
@@ -29,7 +30,7 @@ def test_given_vectors(tmp_path):
     words, vectors = read_given(str(tmp_path / "vectors.txt"), ["dog", "Paris", "<unk>"], quiet)
     assert words == ["dog", "paris"]
     save_given(tmp_path, vectors)
-    again = load_given(tmp_path / "vectors.npy", codes(words))
+    again = load_given(Folder(tmp_path), codes(words))
     assert torch.equal(again, torch.tensor([[1.0, 2.0], [5.0, 6.0]]))
     with pytest.raises(ValueError, match="does not hold the vectors of 1 words"):
-        load_given(tmp_path / "vectors.npy", codes(["dog"]))
+        load_given(Folder(tmp_path), codes(["dog"]))

@@ -1,5 +1,6 @@
 """Byte-pair encoding: what is learnt, cut, kept and put together again."""
 
+import json
 from collections import Counter
 
 import pytest
@@ -56,17 +57,54 @@ def test_pieces_that_are_not_known(subwords):
 
 def test_kept_in_a_file(subwords, tmp_path):
     subwords.save(tmp_path / "bpe.json")
-    again = Subwords.load(tmp_path / "bpe.json")
+    again = Subwords.read((tmp_path / "bpe.json").read_text(), "bpe.json")
     for word in ("lowest", "widen", "slow", "newer"):
         assert again.cut(word) == subwords.cut(word)
         assert again.cut(word, {"es@@"}) == subwords.cut(word, {"es@@"})
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[1]", "no json"])
-def test_a_file_that_is_none(content, tmp_path):
-    (tmp_path / "bpe.json").write_text(content)
-    with pytest.raises(ValueError, match="holds no merges"):
-        Subwords.load(tmp_path / "bpe.json")
+def bpe(vocabulary, merges=(), kind="BPE"):
+    return json.dumps({"model": {"type": kind, "vocab": vocabulary, "merges": merges}})
+
+
+WORDS = {"<unk>": 0, "a": 1, "b": 2, "ab": 3}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "not JSON"),
+        ("no json", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[1]", "expected"),
+        ("{}", "expected"),
+        (bpe(WORDS, kind="Unigram"), "expected"),
+        (bpe([]), "lacks"),
+        (bpe(WORDS, {}), "lacks"),
+        (bpe({"<unk>": 0, "a": 2}), "numbered from 0"),
+        (bpe({"<unk>": 0, "a": 10**30}), "numbered from 0"),
+        (bpe({"<unk>": 0, "a": "1"}), "numbered from 0"),
+        (bpe({"a": 0}), "no <unk>"),
+        (bpe(WORDS, ["a b"]), "'a b' is no pair"),
+        (bpe(WORDS, [["a", "b", "c"]]), "is no pair"),
+        (bpe(WORDS, [["a", 1]]), "is no pair"),
+        (bpe(WORDS, [["a", "c"]]), "cannot be joined"),
+        (bpe(WORDS, [["b", "a"]]), "cannot be joined"),
+        (bpe(WORDS | {"": 4}, [["a", ""]]), "one is empty"),
+    ],
+)
+def test_a_file_that_is_none(content, says):
+    with pytest.raises(ValueError, match=f"^bpe.json holds no merges: .*{says}"):
+        Subwords.read(content, "bpe.json")
+
+
+def test_a_file_that_says_more_than_it_should(subwords, tmp_path):
+    """Only pieces and merges count: no pattern of somebody else's is run."""
+    subwords.save(tmp_path / "bpe.json")
+    content = json.loads((tmp_path / "bpe.json").read_text())
+    content["pre_tokenizer"] = {"type": "Split", "pattern": {"Regex": "(x+x+)+y"}, "behavior": "Removed"}
+    content["model"]["dropout"] = 1.0
+    assert Subwords.read(json.dumps(content), "bpe.json").cut("newest") == subwords.cut("newest")
 
 
 @pytest.mark.parametrize(

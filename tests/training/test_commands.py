@@ -128,7 +128,8 @@ def test_a_full_disk_from_the_start(command, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [["evaluate"], ["predict", "--prompt", "w1"], ["train", "--resume"], ["export", "file"]]
+    "words",
+    [["evaluate"], ["predict", "--prompt", "w1"], ["train", "--resume"], ["export", "file.safetensors"]],
 )
 @pytest.mark.parametrize("name", ["config.json", "about.json", "vocabulary.json", "best.ckpt", "last.ckpt"])
 def test_a_run_that_lacks_a_file(words, name, finished, tmp_path, monkeypatch, capsys):
@@ -142,7 +143,7 @@ def test_a_run_that_lacks_a_file(words, name, finished, tmp_path, monkeypatch, c
     needed = {
         "evaluate": ("config.json", "vocabulary.json", "best.ckpt"),
         "predict": ("config.json", "vocabulary.json", "best.ckpt"),
-        "export": ("config.json", "best.ckpt"),
+        "export": ("config.json", "vocabulary.json", "best.ckpt"),
         "train": ("config.json", "last.ckpt"),
     }[words[0]]
     assert code == (2 if name in needed else 0), said.err
@@ -312,7 +313,7 @@ def test_import_of_other_weights(exported, run, tmp_path, capsys):
     assert not (run / "best.ckpt").exists()
 
 
-@pytest.mark.parametrize("command", [["export", "none", "file"], ["import", "none", "file"]])
+@pytest.mark.parametrize("command", [["export", "none", "file.safetensors"], ["import", "none", "file"]])
 def test_no_run(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(command) == 2
@@ -325,18 +326,19 @@ def test_no_file(run, tmp_path, capsys):
 
 
 def test_nothing_to_export(run, tmp_path, capsys):
-    assert cli.main(["export", str(run), str(tmp_path / "file")]) == 2
+    assert cli.main(["export", str(run), str(tmp_path / "file.safetensors")]) == 2
     assert f"{run} has no best.ckpt" in capsys.readouterr().err
-    assert not (tmp_path / "file").exists()
+    assert not (tmp_path / "file.safetensors").exists()
 
 
 def test_export_into_no_folder(finished, tmp_path, capsys):
-    assert cli.main(["export", str(finished), str(tmp_path / "none" / "file")]) == 2
-    assert capsys.readouterr().err.startswith(f"lrn: cannot write {tmp_path / 'none' / 'file'}: No such file")
+    path = tmp_path / "none" / "file.safetensors"
+    assert cli.main(["export", str(finished), str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"lrn: cannot write {path}: No such file")
 
 
 def test_export_below_a_file(finished, tmp_path, capsys):
     (tmp_path / "file").write_text("mine")
-    assert cli.main(["export", str(finished), str(tmp_path / "file" / "weights")]) == 2
-    path = tmp_path / "file" / "weights"
+    path = tmp_path / "file" / "weights.safetensors"
+    assert cli.main(["export", str(finished), str(path)]) == 2
     assert capsys.readouterr().err == f"lrn: cannot write {path}: Not a directory; choose another place\n"

@@ -8,7 +8,7 @@ that follow preparing a training, resuming it, loading what it has learnt, testi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from lrn.report.views import View
+from lrn.tasks.asking import Answer, Field, Request, Settings
 from lrn.tasks.settings import TaskSettings
+from lrn.text.store import Folder, Store
 from lrn.training import checkpoint, device
 from lrn.training.checkpoint import BestState, TrainingState, load_weights
 from lrn.training.config import EvaluateConfig, TrainConfig, from_dict
@@ -112,6 +115,9 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
     """A task. Its subclasses say what differs; ``tasks/ner/task.py`` is the shortest one."""
 
     name: ClassVar[str]
+    title: ClassVar[str]  # the name in words
+    fields: ClassVar[tuple[Field, ...]]  # the texts of a request
+    choices: ClassVar[Settings] = {}  # settings of a prediction that change an answer
     monitor: ClassVar[str]  # the figure of a score by which the best weights are chosen
     metric: ClassVar[str]  # the figure that counts in the end, as it stands in metrics.json
     lower_is_better: ClassVar[bool]
@@ -135,8 +141,8 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         """Make of the data what the run folder will keep."""
 
     @abstractmethod
-    def load_kept(self, config: ConfigT, run: Run) -> KeptT:
-        """Read what a run folder keeps."""
+    def load_kept(self, config: ConfigT, store: Store) -> KeptT:
+        """Read what a run folder, or a file exported from it, keeps."""
 
     @abstractmethod
     def build(self, config: ConfigT, kept: KeptT) -> ModelT:
@@ -155,6 +161,28 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
     @abstractmethod
     def predict(self, loaded: Loaded[ConfigT, KeptT, ModelT], options: Any) -> None:
         """Use a model on what the user gives, and print what it says."""
+
+    @abstractmethod
+    def answers(
+        self,
+        loaded: Loaded[ConfigT, KeptT, ModelT],
+        requests: Sequence[Request],
+        options: Any,
+        details: bool = False,
+    ) -> list[Answer]:
+        """What a model says to each request: `lrn predict`, `lrn.load` and `lrn serve` all ask this.
+
+        With ``details`` it also says what was remembered or looked at. It is called in evaluation mode,
+        without gradients and in the model's precision.
+        """
+
+    @abstractmethod
+    def views(self, answer: Answer) -> list[View]:
+        """What a page shows of an answer with details."""
+
+    @abstractmethod
+    def example(self, config: ConfigT) -> list[str]:
+        """A request to begin with, one that the model of these settings may well have an answer to."""
 
     @abstractmethod
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
@@ -196,7 +224,7 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         config = self.config_of(run)
         data = self._read(config, run.data(moved))
         run.check_data(data.about["fingerprint"])
-        return self.learner_on(config, data, self.load_kept(config, run))
+        return self.learner_on(config, data, self.load_kept(config, Folder(run.folder)))
 
     def _read(self, config: ConfigT, source: str | None) -> DataT:
         with bar("reading data") as progress:
@@ -226,8 +254,11 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
 
     def empty(self, run: Run) -> Loaded[ConfigT, KeptT, ModelT]:
         """A model of a run's shape with new weights."""
-        config = self.config_of(run)
-        kept = self.load_kept(config, run)
+        return self.empty_of(self.config_of(run), Folder(run.folder))
+
+    def empty_of(self, config: ConfigT, store: Store) -> Loaded[ConfigT, KeptT, ModelT]:
+        """A model with new weights of these settings, on what was kept for it."""
+        kept = self.load_kept(config, store)
         return Loaded(config, kept, self.build(config, kept))
 
     def load(self, run: Run, accelerator: str = "cpu", last: bool = False) -> Loaded[ConfigT, KeptT, ModelT]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,7 +14,8 @@ from torch import Tensor
 from lrn.files import write_whole
 from lrn.text.codes import Vocabularies
 from lrn.text.spelling import SpellingTable, frequent_characters
-from lrn.text.vectors import load_table, read_table
+from lrn.text.store import Store
+from lrn.text.vectors import read_table
 from lrn.text.vocabulary import SPECIALS, Vocabulary
 
 UNKNOWN = 1  # place of <unk> among the special words
@@ -26,6 +27,8 @@ VECTORS = "vectors.npy"
 @dataclass(frozen=True)
 class SpeltWords(Vocabularies):
     """The numbers of words that have a vector, and of characters. Case is kept."""
+
+    first: ClassVar[Mapping[str, Sequence[str]]] = {"words": SPECIALS, "characters": SPECIALS}
 
     words: Vocabulary
     characters: Vocabulary
@@ -64,6 +67,6 @@ def save_given(folder: Path, vectors: Tensor) -> None:
     write_whole(folder / VECTORS, lambda file: np.save(file, vectors.numpy()))
 
 
-def load_given(file: Path, codes: Any) -> Tensor:
+def load_given(store: Store, codes: Any) -> Tensor:
     """Open what :func:`save_given` wrote for the words of ``codes``."""
-    return torch.from_numpy(load_table(file, len(codes.words) - len(SPECIALS)))
+    return store.table(VECTORS, len(codes.words) - len(SPECIALS))

@@ -78,14 +78,49 @@ class Subwords:
         write_text(path, self._tokenizer.to_str(pretty=True) + "\n")
 
     @classmethod
-    def load(cls, path: Path) -> Subwords:
-        """Read what :meth:`save` wrote."""
-        from tokenizers import Tokenizer
+    def read(cls, text: str, source: object) -> Subwords:
+        """Read the content of such a file, which errors call ``source``.
+
+        Only the pieces and the merges are taken from it: whatever else ``tokenizers`` could be told there,
+        such as patterns to cut text by, is not.
+        """
+        from tokenizers import Tokenizer, models
 
         try:
-            return cls(Tokenizer.from_str(path.read_text(encoding="utf-8")))
+            vocabulary, merges = _parts_of(text)
+            model = models.BPE(vocabulary, merges, unk_token=UNKNOWN, end_of_word_suffix=_END)
         except Exception as error:  # tokenizers has no errors of its own
-            raise ValueError(f"{path} holds no merges: {error}") from None
+            raise ValueError(f"{source} holds no merges: {error}") from None
+        return cls(Tokenizer(model))
+
+
+def _parts_of(text: str) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """The pieces with their numbers and the merges, checked: what does not fit could end the process."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error})") from None
+    model = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(model, dict) or model.get("type") != "BPE":
+        raise ValueError('expected {"model": {"type": "BPE", …}}')
+    vocabulary, merges = model.get("vocab"), model.get("merges")
+    if not isinstance(vocabulary, dict) or not isinstance(merges, list):
+        raise ValueError("it lacks vocab or merges")
+    if sorted(number for number in vocabulary.values() if type(number) is int) != [*range(len(vocabulary))]:
+        raise ValueError("its pieces are not numbered from 0")
+    if UNKNOWN not in vocabulary:
+        raise ValueError(f"it has no {UNKNOWN}")
+    pairs = []
+    for merge in merges:
+        if not isinstance(merge, list) or len(merge) != 2 or not all(isinstance(part, str) for part in merge):
+            raise ValueError(f"{merge!r:.40} is no pair of pieces")
+        first, second = merge
+        if first not in vocabulary or second not in vocabulary or first + second not in vocabulary:
+            raise ValueError(f"{first!r} and {second!r} cannot be joined: not all of it is a piece")
+        if not first or not second:
+            raise ValueError(f"{first!r} and {second!r} cannot be joined: one is empty")
+        pairs.append((first, second))
+    return vocabulary, pairs
 
 
 def _texts(counts: Counter[str]) -> Iterator[str]:

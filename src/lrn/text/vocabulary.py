@@ -93,17 +93,22 @@ class Vocabulary:
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:
         """Read what :meth:`save` wrote."""
+        return cls.read(Path(path).read_bytes(), path)
+
+    @classmethod
+    def read(cls, text: str | bytes, source: object) -> Vocabulary:
+        """Read the content of such a file, which errors call ``source``."""
         try:
-            content = json.loads(Path(path).read_bytes())
+            content = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is no vocabulary: not JSON ({error})") from error
+            raise ValueError(f"{source} is no vocabulary: not JSON ({error})") from error
         words = content.get("words") if isinstance(content, dict) else None
         if not isinstance(words, list):
-            raise ValueError(f'{path} is no vocabulary: expected {{"words": [...]}}')
+            raise ValueError(f'{source} is no vocabulary: expected {{"words": [...]}}')
         try:
             return cls(words)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{path} is no vocabulary: {error}") from error
+            raise ValueError(f"{source} is no vocabulary: {error}") from error
 
     def __len__(self) -> int:
         return len(self.words)

@@ -26,6 +26,7 @@ from lrn.training.learner import Progress
 KIND = "lrn checkpoint"
 VERSION = 2
 _LONGEST_HEADER = 10_000
+_FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 def save(path: Path, task: str, state: dict[str, Any]) -> None:
@@ -207,7 +208,8 @@ def _tensors(state: dict[str, Any], name: str) -> dict[str, Tensor]:
 
 def _check_tensor(what: str, value: Tensor) -> None:
     """Plain numbers that a model may have: a NaN or an infinity was never saved by a training."""
-    if value.layout != torch.strided or value.is_quantized or value.is_meta or value.is_complex():
+    plain = value.layout == torch.strided and not value.is_quantized and not value.is_meta
+    if not plain or value.is_complex() or (value.is_floating_point() and value.dtype not in _FLOATS):
         raise ValueError(f"{what} is no plain tensor but {_kind(value)}")
     if value.is_floating_point() and not bool(torch.isfinite(value).all()):
         raise ValueError(f"{what} is not finite")
@@ -260,19 +262,26 @@ def check_weights(weights: dict[str, Tensor], source: str) -> None:
 
 def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
     """Into a model of exactly that shape; else an error that says how they differ."""
+    check_fit(model, weights)
+    model.load_state_dict(weights)
+
+
+def check_fit(model: nn.Module, weights: dict[str, Tensor], source: str = "") -> None:
+    """Raise a ValueError unless the weights are those of such a model, whose own may be on no device."""
     own = model.state_dict()
+    wrong = (
+        f"{source}: these weights are not this model's" if source else "these weights are not this model's"
+    )
     for name in sorted(set(own) ^ set(weights)):
         where = "the model, not the file" if name in own else "the file, not the model"
-        raise ValueError(f"these weights are not this model's: {name} is in {where}")
+        raise ValueError(f"{wrong}: {name} is in {where}")
     for name, value in weights.items():
         if value.shape != own[name].shape:
             raise ValueError(
-                f"these weights are not this model's: {name} has shape {tuple(value.shape)} in the file and "
+                f"{wrong}: {name} has shape {tuple(value.shape)} in the file and "
                 f"{tuple(own[name].shape)} in the model"
             )
         if value.is_floating_point() != own[name].is_floating_point() or value.is_complex():
             raise ValueError(
-                f"these weights are not this model's: {name} is {value.dtype} in the file and "
-                f"{own[name].dtype} in the model"
+                f"{wrong}: {name} is {value.dtype} in the file and {own[name].dtype} in the model"
             )
-    model.load_state_dict(weights)

@@ -183,22 +183,22 @@ class EvaluateConfig(PredictConfig):
         self.part = choice("part", self.part, self.parts)
 
 
-def from_dict(kind: type[Any], values: dict[str, Any]) -> Any:
-    """A config from what a run folder holds; settings it does not know are an error."""
+def from_dict(kind: type[Any], values: dict[str, Any], source: str = "config.json") -> Any:
+    """A config from what a run folder, or another source, holds; settings it does not know are an error."""
     known = {setting.name: setting for setting in fields(kind)}
     unknown = sorted(set(values) - set(known))
     if unknown:
-        raise ValueError(f"config.json has settings that this version does not know: {', '.join(unknown)}")
+        raise ValueError(f"{source} has settings that this version does not know: {', '.join(unknown)}")
     for name, value in values.items():
-        if known[name].default is not MISSING and not _fits(value, known[name].default):
-            raise ValueError(f"config.json is damaged: {name} cannot be {value!r}")
+        if known[name].default is not MISSING and not fits(value, known[name].default):
+            raise ValueError(f"{source} is damaged: {name} cannot be {value!r}")
     try:
         return kind(**values)
     except ValueError as error:
-        raise ValueError(f"config.json: {error}") from None
+        raise ValueError(f"{source}: {error}") from None
 
 
-def _fits(value: Any, default: Any) -> bool:
+def fits(value: Any, default: Any) -> bool:
     """Whether a value is of the kind that the setting's default is."""
     if default is None:
         return value is None or isinstance(value, str)

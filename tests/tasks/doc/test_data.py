@@ -22,6 +22,7 @@ from lrn.tasks.doc.data import (
 )
 from lrn.tasks.doc.documents import Builder
 from lrn.text.spelt import LONGEST_WORD, UNKNOWN
+from lrn.text.store import Folder
 from lrn.text.vocabulary import SPECIALS
 
 LONG = "Donaudampfschifffahrtsgesellschaft"
@@ -203,7 +204,7 @@ def test_the_number_of_a_word():
 def test_codes_come_back(tmp_path, cues):
     codes = Codes.of(cues, frequent_words(cues, 2))
     codes.save(tmp_path)
-    assert Codes.load(tmp_path) == codes
+    assert Codes.load(Folder(tmp_path)) == codes
 
 
 def test_frequent_words():

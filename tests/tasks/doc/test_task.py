@@ -242,7 +242,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_vectors_that_are_damaged(damage, with_vectors, tmp_path, capsys, monkeypatch):
-    copy, file = shutil.copytree(with_vectors, tmp_path / "run"), tmp_path / "weights"
+    copy, file = shutil.copytree(with_vectors, tmp_path / "run"), tmp_path / "weights.safetensors"
     assert lrn("export", copy, file) == 0
     (copy / "metrics.json").unlink()  # so that there is something left to do
     damage(copy / "vectors.npy")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lrn.tasks.mt.codes import Codes
+from lrn.text.store import Folder
 from lrn.text.vocabulary import SPECIALS
 
 pytest.importorskip("sacremoses")
@@ -80,7 +81,7 @@ def test_kept_in_a_folder(text, tmp_path):
     codes = learn(text)
     codes.save(tmp_path)
     assert (tmp_path / "bpe.json").exists() == (text == "raw")
-    again = Codes.load(tmp_path.joinpath, ("en", "de"), text)
+    again = Codes.load(Folder(tmp_path), ("en", "de"), text)
     for line in (*ENGLISH, "Lamps cost $51."):
         assert again.source.encode(line) == codes.source.encode(line)
     assert again.target.vocabulary == codes.target.vocabulary
@@ -90,4 +91,4 @@ def test_a_damaged_vocabulary(tmp_path):
     learn().save(tmp_path)
     (tmp_path / "target.json").write_text(json.dumps({"words": ["a", "b"]}))
     with pytest.raises(ValueError, match=r"target.json does not begin with <pad>, <unk>, <eos>"):
-        Codes.load(tmp_path.joinpath, ("en", "de"), "raw")
+        Codes.load(Folder(tmp_path), ("en", "de"), "raw")

@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from tasks.ner.cases import learner
 from tasks.trainings import given, lrn
 
+from lrn.tasks.ner import predict
+from lrn.tasks.ner.data import encode
 from lrn.tasks.ner.model import Tagger
 
 
@@ -58,6 +61,21 @@ def test_no_tag_is_padding(run, capsys, monkeypatch):
     given(monkeypatch, b"Anna\n")
     assert lrn("predict", run, "--format", "conll") == 0
     assert capsys.readouterr().out == "Anna\tO\n\n"
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_sentences_are_tagged_in_the_order_given(size, monkeypatch):
+    """And one without words has no tags, wherever it stands."""
+    monkeypatch.setattr(predict, "SENTENCES", size)
+    student, told = learner(), []
+    sentences = [(), *(sentence.words for sentence in student.data.test[:20]), ()]
+    student.model.eval()
+    codes = student.kept.codes
+    found = predict.tag_all(student.model, codes, sentences, told.append)
+    alone = [student.model.tag(encode([words], codes))[0] for words in sentences[1:-1]]
+    assert found == [[], *alone, []]
+    assert told[-1] == 1
+    assert told == sorted(told)
 
 
 @pytest.mark.parametrize("where", ["standard input", "file"])

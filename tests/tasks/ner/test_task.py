@@ -8,8 +8,6 @@ import torch
 from tasks.ner.cases import learner, train_run
 from tasks.trainings import learnt, lrn, metrics
 
-from lrn.tasks.ner import task
-from lrn.tasks.ner.data import encode
 from lrn.training import checkpoint
 from lrn.training.learner import Place
 
@@ -27,19 +25,6 @@ def test_processes_average_to_the_gradient_of_one(world, count):
         torch.testing.assert_close(sum(shares) / world, whole, rtol=0, atol=1e-12)
     assert sum(part.loss for part in parts) / world == pytest.approx(expected.loss, abs=1e-12)
     assert {part.tokens for part in parts} == {expected.tokens}
-
-
-@pytest.mark.parametrize("size", [1, 7, 64])
-def test_sentences_are_tagged_in_the_order_given(size, monkeypatch):
-    monkeypatch.setattr(task, "SENTENCES", size)
-    student, told = learner(), []
-    sentences = student.data.test[:20]
-    student.model.eval()
-    found = task.tag_all(student.loaded, sentences, told.append)
-    codes = student.kept.codes
-    assert found == [student.model.tag(encode([sentence.words], codes))[0] for sentence in sentences]
-    assert told[-1] == 1
-    assert told == sorted(told)
 
 
 # Runs ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import torch
 
 from lrn.analysis import Memory, memory
 from lrn.tasks.doc import generator
-from lrn.tasks.doc.data import Codes, encode_texts
+from lrn.tasks.doc.data import Codes, DocumentBatch, encode_texts
 from lrn.tasks.doc.model import Classifier
 
 
@@ -27,13 +27,18 @@ class Remembered:
         return max(self.probabilities, key=self.probabilities.__getitem__)
 
 
+def memory_of(model: Classifier, batch: DocumentBatch) -> Memory:
+    """What the layer's forward direction remembers of a document, a batch by itself."""
+    return memory(model.forward_unit(), model.embed(batch))
+
+
 @torch.no_grad()
 def remember(model: Classifier, codes: Codes, words: list[str]) -> Remembered:
-    """Read a document, and return what is left of its words."""
+    """Read a document, and return what is left of its words and how it is classified."""
     if not words:
         raise ValueError("the text has no words")
     batch = encode_texts([words], codes).to(model.output.weight.device)
-    found = memory(model.forward_unit(), model.embed(batch))
+    found = memory_of(model, batch)
     shares = dict(zip(codes.classes.words, model.probabilities(batch)[0].tolist(), strict=True))
     return Remembered(words, found, shares, model.unit.bidirectional)
 

@@ -58,14 +58,20 @@ class Classifier(nn.Module):
 
     def forward(self, batch: DocumentBatch) -> Tensor:
         """Return the scores of all classes, ``[B, classes]``."""
+        return self.read(batch)[0]
+
+    def read(self, batch: DocumentBatch) -> tuple[Tensor, Tensor | None]:
+        """Return the scores ``[B, classes]``, and the weights with which the states of all words were pooled,
+        ``[B, T]``; None where the last state decides."""
         states, state = self.unit(batch.packing.packed(self.embed(batch)))  # [N, D * H]
         h = hidden(state)  # [D, B, H]
         summary = torch.cat(list(h), -1)  # [B, D * H]
+        weights: Tensor | None = None
         if self.pooling_kind == "attention":
             padded = batch.packing.pad(states.data)  # [B, T, 2 * H]
-            summary, _ = self.pooling(padded, summary, batch.packing.mask)  # [B, 2 * H]
+            summary, weights = self.pooling(padded, summary, batch.packing.mask)  # [B, 2 * H], [B, T]
         scores: Tensor = self.output(summary)  # [B, classes]
-        return scores
+        return scores, weights
 
     def embed(self, batch: DocumentBatch) -> Tensor:
         """Return what the layer reads of every word, ``[N, width]``: its vector and that of its spelling."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lrn.nn import smoothed_loss
+from lrn.report.views import View
 from lrn.tasks import paper
+from lrn.tasks.asking import Answer, Field, Request
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
-from lrn.tasks.doc import generator
+from lrn.tasks.doc import generator, predict
 from lrn.tasks.doc.config import SETTINGS, DocConfig, EvaluateConfig, PredictConfig
 from lrn.tasks.doc.data import (
     Codes,
     DocumentBatch,
     cut_lengths,
     encode,
-    encode_texts,
     frequent_words,
     read_documents,
     split,
@@ -31,9 +32,9 @@ from lrn.tasks.doc.documents import Documents
 from lrn.tasks.doc.memory import Remembered, cues_remembered, remember
 from lrn.tasks.doc.model import Classifier
 from lrn.text.batches import in_buckets
-from lrn.text.lines import each_line
 from lrn.text.spelling import SpellingTable
-from lrn.text.spelt import VECTORS, load_given, read_given, save_given
+from lrn.text.spelt import load_given, read_given, save_given
+from lrn.text.store import Store
 from lrn.text.tokens import basic_tokens
 from lrn.text.vectors import coverage
 from lrn.text.vocabulary import SPECIALS
@@ -97,7 +98,8 @@ class DocLearner(TaskLearner[DocConfig, Documents, Kept, Classifier, DocumentBat
 class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
     """Document classification: the sets of Zhang et al. (2015), or documents of our own making."""
 
-    name = "doc"
+    name, title = "doc", "Document classification"
+    fields = (Field("text", 20_000, lines=6),)
     monitor = "error"
     metric, lower_is_better = "test_error", True
     settings = SETTINGS
@@ -121,9 +123,9 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
         }
         return kept
 
-    def load_kept(self, config: DocConfig, run: Run) -> Kept:
-        codes = Codes.load(run.folder)
-        return Kept(codes, load_given(run.file(VECTORS), codes) if config.vectors else None)
+    def load_kept(self, config: DocConfig, store: Store) -> Kept:
+        codes = Codes.load(store)
+        return Kept(codes, load_given(store, codes) if config.vectors else None)
 
     def build(self, config: DocConfig, kept: Kept) -> Classifier:
         codes = kept.codes
@@ -164,20 +166,24 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
         return Score({"documents": len(numbers)}, {"error": 100 * (1 - right), "loss": loss}, details)
 
     def predict(self, loaded: LoadedClassifier, options: PredictConfig) -> None:
-        """A document a line in; its label and the probabilities of all classes out."""
-        codes, longest = loaded.kept.codes, loaded.config.longest_test or None
-        for line in each_line(options.files):
-            words = basic_tokens(line)[:longest]
-            named: dict[str, float] = {}
-            if words:
-                shares = loaded.model.probabilities(encode_texts([words], codes).to(loaded.device))[0]
-                named = dict(zip(codes.classes.words, shares.tolist(), strict=True))
-            label = max(named, key=named.__getitem__) if named else None
-            if options.format == "json":
-                print(json.dumps({"label": label, "probabilities": named}), flush=True)
-            else:
-                shown = "  ".join(f"{name} {share:.4f}" for name, share in named.items())
-                print(f"{label}\t{shown}" if label is not None else "", flush=True)
+        predict.run(lambda line: self.answers(loaded, [[line]], options)[0], options)
+
+    def answers(
+        self,
+        loaded: LoadedClassifier,
+        requests: Sequence[Request],
+        options: PredictConfig,
+        details: bool = False,
+    ) -> list[Answer]:
+        longest = loaded.config.longest_test or None
+        texts = [basic_tokens(text)[:longest] for (text,) in requests]
+        return predict.answers(loaded.model, loaded.kept.codes, texts, details)
+
+    def views(self, answer: Answer) -> list[View]:
+        return predict.views(answer)
+
+    def example(self, config: DocConfig) -> list[str]:
+        return [predict.example(config)]
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.error(config.get("preset", ""), len(data["classes"]), data["train"]["documents"])

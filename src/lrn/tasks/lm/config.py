@@ -211,8 +211,11 @@ class PredictConfig(training.PredictConfig):
         super().__post_init__()
         for name in ("words", "temperature", "top_k", "seed"):
             at_least(self, name, 0)
-        if (self.prompt is None) == (not self.files):
-            raise ValueError("give either --prompt, a text to go on with, or --files, texts to score")
+
+
+def _check_use(options: PredictConfig) -> None:
+    if (options.prompt is None) == (not options.files):
+        raise ValueError("give either --prompt, a text to go on with, or --files, texts to score")
 
 
 SETTINGS = TaskSettings(
@@ -227,4 +230,5 @@ SETTINGS = TaskSettings(
         ("train.txt", "valid.txt", "test.txt"),  # Mikolov's Penn Treebank
         ("wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens"),  # WikiText as distributed
     ),
+    check_use=_check_use,
 )

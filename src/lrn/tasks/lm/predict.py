@@ -9,12 +9,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lrn.tasks.lm.config import PredictConfig
+from lrn.report.views import Bars, Mark, Marks, Shade, Shades, View
+from lrn.tasks.asking import Answer
+from lrn.tasks.lm.config import LMConfig, PredictConfig
 from lrn.tasks.lm.data import encode_file
 from lrn.tasks.lm.evaluate import device_of, in_eval, mean_loss
 from lrn.tasks.lm.model import LanguageModel, State
 from lrn.text.builtin import tokenise
 from lrn.text.vocabulary import END, UNKNOWN, Vocabulary
+
+NEXT = 10  # words that may follow to say the probability of
 
 
 def continue_text(
@@ -88,22 +92,109 @@ def run(model: LanguageModel, vocabulary: Vocabulary, options: PredictConfig) ->
             words, perplexity = score_file(model, vocabulary, Path(file))
             print(f"{perplexity:12.3f}  {words:9,} words  {file}", flush=True)
         return
-    split = options.prompt.split()
-    tokens = [t for w in split for t in ([w] if w in vocabulary else tokenise(w))]
-    unknown = () if options.unknown or UNKNOWN not in vocabulary else tuple(vocabulary.encode([UNKNOWN]))
+    written = continuation(model, vocabulary, options.prompt, options)
+    print(options.prompt, end="", flush=True)
+    for piece in written:
+        print(piece, end="", flush=True)
+    print()
+
+
+def tokens_of(text: str, vocabulary: Vocabulary) -> list[str]:
+    """The words of a text; those that the model does not know are taken apart."""
+    return [t for w in text.split() for t in ([w] if w in vocabulary else tokenise(w))]
+
+
+def continuation(
+    model: LanguageModel, vocabulary: Vocabulary, prompt: str, options: PredictConfig
+) -> Iterator[str]:
+    """What follows a prompt, word by word with the blanks between them; a line that ends is a line break."""
     drawn = continue_text(
         model,
-        vocabulary.encode(tokens),
+        vocabulary.encode(tokens_of(prompt, vocabulary)),
         words=options.words,
         temperature=options.temperature,
         top_k=options.top_k,
         seed=options.seed,
-        banned=unknown,
+        banned=_banned(vocabulary, options),
     )
-    print(options.prompt, end="", flush=True)
+    return _written(vocabulary, drawn)
+
+
+def _banned(vocabulary: Vocabulary, options: PredictConfig) -> tuple[int, ...]:
+    return () if options.unknown or UNKNOWN not in vocabulary else tuple(vocabulary.encode([UNKNOWN]))
+
+
+def _written(vocabulary: Vocabulary, numbers: Iterator[int]) -> Iterator[str]:
     blank = " "
-    for number in drawn:
+    for number in numbers:
         word = vocabulary.decode([number])[0]
-        print("\n" if word == END else blank + word, end="", flush=True)
+        yield "\n" if word == END else blank + word
         blank = "" if word == END else " "
-    print()
+
+
+# Answers --------------------------------------------------------------------------------------------
+
+
+def answer(
+    model: LanguageModel, vocabulary: Vocabulary, prompt: str, options: PredictConfig, details: bool = False
+) -> Answer:
+    """How a text may go on, the words that are likeliest to come next, and how well it was foreseen itself.
+
+    ``perplexity`` is that of all words but the first, None if there is but one. With ``details``: the text's
+    ``tokens``, and the probability of each after those before it, None of the first.
+    """
+    written = "".join(continuation(model, vocabulary, prompt, options))
+    tokens = tokens_of(prompt, vocabulary)
+    losses, scores = _foreseen(model, vocabulary.encode(tokens))
+    scores[list(_banned(vocabulary, options))] = -math.inf
+    best = scores.topk(min(NEXT, len(scores)))
+    words = vocabulary.decode(best.indices.tolist())
+    mean = sum(losses) / len(losses) if losses else None
+    found: Answer = {
+        "prompt": prompt,
+        "continuation": written,
+        "next": [
+            {"word": word, "probability": math.exp(score)}
+            for word, score in zip(words, best.values.tolist(), strict=True)
+            if score > -math.inf
+        ],
+        "words": len(tokens),
+        "perplexity": None if mean is None else math.exp(min(mean, 700)),
+    }
+    more = {"tokens": tokens, "probabilities": [None, *(math.exp(-loss) for loss in losses)]}
+    return found | (more if details else {})
+
+
+def _foreseen(model: LanguageModel, words: list[int]) -> tuple[list[float], Tensor]:
+    """What is lost on each word but the first, and the log-probabilities of the word after the last."""
+    with in_eval(model), torch.no_grad():
+        text = torch.tensor(words, device=device_of(model)).unsqueeze(1)  # [T, 1]
+        features, _ = model(text)
+        dropped, losses = features.dropped, []
+        if len(words) > 1:
+            features.dropped = dropped[:-1]
+            losses = model.losses(features, text[1:]).flatten().tolist()
+        features.dropped = dropped[-1:]
+        return losses, model.log_probabilities(features)[0, 0].float().cpu()
+
+
+def views(answer: Answer) -> list[View]:
+    """The text going on, the next words by their probabilities, and which words of the text were foreseen."""
+    rest = [share for share in answer["probabilities"] if share is not None]
+    shades = [
+        Shade(token, 0.0 if share is None else round(share, 4), "" if share is None else f"{share:.2%} sure")
+        for token, share in zip(answer["tokens"], answer["probabilities"], strict=True)
+    ]
+    shown: list[View] = [
+        Marks("continuation", [Mark(answer["prompt"]), Mark(answer["continuation"], "", 0)], large=True),
+        Bars.of("next word", {one["word"]: one["probability"] for one in answer["next"]}),
+    ]
+    if rest:
+        note = f"The darker a word, the surer the model was of it. Perplexity: {answer['perplexity']:,.1f}."
+        shown.append(Shades("how foreseen the text is", shades, note))
+    return shown
+
+
+def example(config: LMConfig) -> str:
+    """The beginning of a text like those that the model was trained on, as far as its settings tell."""
+    return "return the number of" if config.data is None else "the company said it will"

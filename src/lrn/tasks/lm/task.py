@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor
 
+from lrn.report.views import View
 from lrn.tasks import paper
+from lrn.tasks.asking import Answer, Field, Request, Settings, Slider
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.lm import predict
 from lrn.tasks.lm.config import SETTINGS, EvaluateConfig, LMConfig, PredictConfig
@@ -18,6 +21,7 @@ from lrn.tasks.lm.data import Corpus, Segment, batchify, read_builtin, read_fold
 from lrn.tasks.lm.evaluate import Dynamic, dynamic_loss, gradient_statistics, mean_loss
 from lrn.tasks.lm.model import LanguageModel, State, detach, regularisation
 from lrn.text.batches import Batch
+from lrn.text.store import Store
 from lrn.text.vocabulary import Vocabulary
 from lrn.training.checkpoint import BestState, load_weights
 from lrn.training.fit import save_best
@@ -180,7 +184,15 @@ def no_progress(earlier: list[float], loss: float, patience: int) -> bool:
 class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
     """Language modelling: Penn Treebank, WikiText-2, Python's own documentation, or any text."""
 
-    name = "lm"
+    name, title = "lm", "Language modelling"
+    fields = (Field("text", 10_000, lines=3),)
+    choices: ClassVar[Settings] = {
+        "words": Slider(30, 1, 200),
+        "temperature": Slider(0.8, 0, 2, 0.1),
+        "top_k": Slider(0, 0, 100),
+        "seed": Slider(1, 1, 100),
+        "unknown": None,
+    }
     monitor = "loss"
     metric, lower_is_better = "test_perplexity", True
     settings = SETTINGS
@@ -199,8 +211,8 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
     def first_kept(self, config: LMConfig, data: Corpus) -> Kept:
         return Kept(data.vocabulary)
 
-    def load_kept(self, config: LMConfig, run: Run) -> Kept:
-        return Kept(Vocabulary.load(run.file(VOCABULARY)))
+    def load_kept(self, config: LMConfig, store: Store) -> Kept:
+        return Kept(Vocabulary.read(store.text(VOCABULARY), store.place(VOCABULARY)))
 
     def build(self, config: LMConfig, kept: Kept) -> LanguageModel:
         return LanguageModel(config, len(kept.vocabulary))
@@ -253,6 +265,18 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
 
     def predict(self, loaded: LoadedModel, options: PredictConfig) -> None:
         predict.run(loaded.model, loaded.kept.vocabulary, options)
+
+    def answers(
+        self, loaded: LoadedModel, requests: Sequence[Request], options: PredictConfig, details: bool = False
+    ) -> list[Answer]:
+        vocabulary = loaded.kept.vocabulary
+        return [predict.answer(loaded.model, vocabulary, text, options, details) for (text,) in requests]
+
+    def views(self, answer: Answer) -> list[View]:
+        return predict.views(answer)
+
+    def example(self, config: LMConfig) -> list[str]:
+        return [predict.example(config)]
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.perplexity(config.get("preset", ""), data.get("tokens", {}).get("train", 0))

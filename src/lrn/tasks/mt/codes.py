@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lrn.text.moses import Moses
+from lrn.text.store import Store
 from lrn.text.subwords import Subwords, joined
 from lrn.text.vocabulary import END, SPECIALS, Vocabulary
 
@@ -128,16 +129,18 @@ class Codes:
             self.source.subwords.save(folder / MERGES)
 
     @classmethod
-    def load(cls, files: Callable[[str], Path], languages: tuple[str, str], text: str) -> Codes:
-        """Read what :meth:`save` wrote; ``files`` says where a file of that name is."""
-        subwords = None if text == "segmented" else Subwords.load(files(MERGES))
+    def load(cls, store: Store, languages: tuple[str, str], text: str) -> Codes:
+        """Read what :meth:`save` wrote."""
+        subwords = None
+        if text != "segmented":
+            subwords = Subwords.read(store.text(MERGES), store.place(MERGES))
         sides = [
-            Side(language, text, Vocabulary.load(files(name)), subwords)
+            Side(language, text, Vocabulary.read(store.text(name), store.place(name)), subwords)
             for language, name in zip(languages, (SOURCE, TARGET), strict=True)
         ]
         for side, name in zip(sides, (SOURCE, TARGET), strict=True):
             if side.vocabulary.words[: len(SPECIALS)] != SPECIALS:
-                raise ValueError(f"{files(name)} does not begin with {', '.join(SPECIALS)}")
+                raise ValueError(f"{store.place(name)} does not begin with {', '.join(SPECIALS)}")
         return cls(*sides)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -10,12 +11,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from lrn.report.views import Attention, Bar, Bars, Mark, Marks, View
+from lrn.tasks.asking import Answer
+from lrn.tasks.mt import generator
 from lrn.tasks.mt.codes import Codes
-from lrn.tasks.mt.config import PredictConfig
+from lrn.tasks.mt.config import MTConfig, PredictConfig
 from lrn.tasks.mt.data import pair_batch, source_batch
 from lrn.tasks.mt.model import Translator
 from lrn.tasks.mt.search import Hypothesis, Search, beam_search, sample
 from lrn.text.lines import each_line
+from lrn.text.moses import Moses
 from lrn.text.vocabulary import END
 
 Answers = list[list[Hypothesis]]
@@ -60,6 +65,28 @@ class Lines:
         words = self.codes.target.words(answer.pieces)
         return " ".join(words) if self.options.tokenised else self.codes.target.plain(words)
 
+    def answers(self, lines: Sequence[str], details: bool = False) -> list[Answer]:
+        """The best translations of each line, and their scores.
+
+        With ``details``: the pieces of the line and of its best translation, and what each of the latter
+        looked at, ``attention[target][head][source]``.
+        """
+        found = []
+        for line, best in zip(lines, self.translate(lines), strict=True):
+            each = [{"text": self.written(one), "score": one.score} for one in best]
+            answer: Answer = {"translation": each[0]["text"], "score": each[0]["score"], "best": each}
+            found.append(answer | (self._looked(line, best[0]) if details else {}))
+        return found
+
+    def _looked(self, line: str, best: Hypothesis) -> Answer:
+        if not best.pieces:
+            return {"source": [], "target": [], "attention": []}
+        return {
+            "source": [*self.codes.source.pieces(line), END],
+            "target": [*self.codes.target.vocabulary.decode(best.pieces), END],
+            "attention": self.attention(line, best),
+        }
+
     @torch.no_grad()
     def attention(self, line: str, answer: Hypothesis) -> list[list[list[float]]]:
         """What of a line each piece of its translation attends to, ``[piece][head][piece of the line]``."""
@@ -75,13 +102,13 @@ def run(lines: Lines, options: PredictConfig) -> None:
     drawn = options.alignment is None
     number = 0
     for some in _groups(each_line(options.files), options.batch_size):
-        for line, answers in zip(some, lines.translate(some), strict=True):
+        for answer in lines.answers(some, not drawn):
             number += 1
-            for rank, answer in enumerate(answers, 1):
-                before = f"{number}\t{rank}\t{answer.score:.4f}\t" if options.nbest > 1 else ""
-                print(f"{before}{lines.written(answer)}")
-            if not drawn and answers[0].pieces:
-                _draw(lines, line, answers[0], Path(options.alignment or ""))
+            for rank, one in enumerate(answer["best"], 1):
+                before = f"{number}\t{rank}\t{one['score']:.4f}\t" if options.nbest > 1 else ""
+                print(f"{before}{one['text']}")
+            if not drawn and answer["attention"]:
+                _draw(answer, Path(options.alignment or ""))
                 drawn = True
         sys.stdout.flush()
     if not drawn:
@@ -95,11 +122,42 @@ def _groups(lines: Iterator[str], size: int) -> Iterator[list[str]]:
         yield some
 
 
-def _draw(lines: Lines, line: str, answer: Hypothesis, path: Path) -> None:
+def views(answer: Answer) -> list[View]:
+    """The translation, the best ones by their scores, and what of the sentence each piece looks at."""
+    if not answer["attention"]:
+        return []
+    bars = [
+        Bar(one["text"], round(math.exp(one["score"]), 4), f"{one['score']:.3f}") for one in answer["best"]
+    ]
+    note = (
+        "Each row is a piece of the translation: the darker a piece of the text, the more it looks at that."
+    )
+    return [
+        Marks("translation", [Mark(answer["translation"])], large=True),
+        Bars("best translations", bars),
+        Attention.of("alignment", answer["target"], answer["source"], answer["attention"], note),
+    ]
+
+
+SENTENCES = {
+    "en": "A man in a blue shirt is playing a guitar on the street.",
+    "de": "Ein Mann in einem blauen Hemd spielt auf der Straße Gitarre.",
+    "fr": "Un homme en chemise bleue joue de la guitare dans la rue.",
+    "cs": "Muž v modré košili hraje na ulici na kytaru.",
+}
+"""A sentence in languages that are often translated from."""
+
+
+def example(config: MTConfig) -> str:
+    """A sentence like those that the model was trained on; nothing in a language that is not known."""
+    if config.data is None:
+        return generator.pairs(1, part="test", seed=config.seed)[0][0]
+    return SENTENCES.get(Moses(config.source).language, "")
+
+
+def _draw(answer: Answer, path: Path) -> None:
     from lrn.report import attention
 
-    source = [*lines.codes.source.pieces(line), END]
-    target = [*lines.codes.target.vocabulary.decode(answer.pieces), END]
-    title = f"{lines.written(answer)} ({answer.score:.3f})"
-    attention.write(attention.Picture(target, source, lines.attention(line, answer), title), path)
+    title = f"{answer['translation']} ({answer['score']:.3f})"
+    attention.write(attention.Picture(answer["target"], answer["source"], answer["attention"], title), path)
     print(f"wrote {path}", file=sys.stderr)

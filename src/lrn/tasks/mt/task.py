@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrn.files import check_place, write_text
 from lrn.nn import smoothed_losses
+from lrn.report.views import View
 from lrn.tasks import paper
+from lrn.tasks.asking import Answer, Field, Request, Settings, Slider
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.mt import predict
 from lrn.tasks.mt.codes import Codes
@@ -33,6 +35,7 @@ from lrn.tasks.mt.model import Translator
 from lrn.tasks.mt.score import judge
 from lrn.tasks.mt.search import Hypothesis, Search, beam_search
 from lrn.text.batches import by_tokens
+from lrn.text.store import Store
 from lrn.training.config import PARTS
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
@@ -112,7 +115,17 @@ class MTLearner(TaskLearner[MTConfig, Corpus, Kept, Translator, PairBatch]):
 class MTTask(Task[MTConfig, Corpus, Kept, Translator]):
     """Machine translation: a folder of parallel text, or sentences of our own making."""
 
-    name = "mt"
+    name, title = "mt", "Machine translation"
+    fields = (Field("text", 1_000, lines=3),)
+    choices: ClassVar[Settings] = {
+        "beam": Slider(4, 1, 12),
+        "nbest": Slider(3, 1, 12),
+        "length_penalty": Slider(0.6, 0, 2, 0.1),
+        "temperature": Slider(0, 0, 2, 0.1),
+        "seed": None,
+        "batch_size": None,
+        "tokenised": None,
+    }
     monitor = "bleu"
     metric, lower_is_better = "test_bleu", False
     settings = SETTINGS
@@ -145,8 +158,8 @@ class MTTask(Task[MTConfig, Corpus, Kept, Translator]):
     def fitted(self, config: MTConfig, kept: Kept) -> MTConfig:
         return replace(config, text=kept.codes.source.text)
 
-    def load_kept(self, config: MTConfig, run: Run) -> Kept:
-        return Kept(Codes.load(run.file, (config.source, config.target), config.text))
+    def load_kept(self, config: MTConfig, store: Store) -> Kept:
+        return Kept(Codes.load(store, (config.source, config.target), config.text))
 
     def build(self, config: MTConfig, kept: Kept) -> Translator:
         codes = kept.codes
@@ -197,6 +210,20 @@ class MTTask(Task[MTConfig, Corpus, Kept, Translator]):
 
     def predict(self, loaded: LoadedModel, options: PredictConfig) -> None:
         predict.run(predict.Lines(loaded.model, loaded.kept.codes, options), options)
+
+    def answers(
+        self, loaded: LoadedModel, requests: Sequence[Request], options: PredictConfig, details: bool = False
+    ) -> list[Answer]:
+        lines, size = predict.Lines(loaded.model, loaded.kept.codes, options), options.batch_size
+        texts = [" ".join(text.split()) for (text,) in requests]  # a sentence is one line
+        starts = range(0, len(texts), size)
+        return [found for n in starts for found in lines.answers(texts[n : n + size], details)]
+
+    def views(self, answer: Answer) -> list[View]:
+        return predict.views(answer)
+
+    def example(self, config: MTConfig) -> list[str]:
+        return [predict.example(config)]
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.bleu(config.get("preset", ""), data["train"]["pairs"])

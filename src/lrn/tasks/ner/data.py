@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -114,6 +114,8 @@ def _dataset(parts: list[list[Sentence]], **about: Any) -> Dataset:
 @dataclass(frozen=True)
 class Codes(Vocabularies):
     """The numbers of words (lower-cased), characters and tags."""
+
+    first: ClassVar[Mapping[str, Sequence[str]]] = dict.fromkeys(("words", "characters", "tags"), (PAD,))
 
     words: Vocabulary
     characters: Vocabulary

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lrn.report.views import View
 from lrn.tasks import paper
+from lrn.tasks.asking import Answer, Field, Request, Settings
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.ner import predict
 from lrn.tasks.ner.config import SETTINGS, EvaluateConfig, NERConfig, PredictConfig
@@ -19,14 +22,12 @@ from lrn.tasks.ner.data import Codes, Dataset, Sentence, SentenceBatch, encode, 
 from lrn.tasks.ner.model import Tagger
 from lrn.tasks.ner.score import Counts, score
 from lrn.text.batches import by_length
+from lrn.text.store import Store
 from lrn.text.vectors import coverage, read_vectors
 from lrn.training.config import PARTS
 from lrn.training.learner import Loss, Place
-from lrn.training.run import Run
 from lrn.training.schedule import optimizer
 from lrn.training.show import bar
-
-SENTENCES = 64  # to a batch when scoring
 
 LoadedTagger = Loaded[NERConfig, "Kept", Tagger]
 
@@ -78,7 +79,9 @@ class NERLearner(TaskLearner[NERConfig, Dataset, Kept, Tagger, SentenceBatch]):
 class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
     """Named entity recognition: CoNLL-2003, or sentences of our own making."""
 
-    name = "ner"
+    name, title = "ner", "Named entity recognition"
+    fields = (Field("text", 10_000, lines=4),)
+    choices: ClassVar[Settings] = {"split": None}
     monitor = "f1"
     metric, lower_is_better = "test_f1", False
     tests_last_epoch = True
@@ -104,8 +107,8 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
         about["coverage"] = {part: _coverage(vectors, getattr(data, part)) for part in PARTS}
         return Kept(Codes.of(data.train, vectors), vectors, {"vectors": about})
 
-    def load_kept(self, config: NERConfig, run: Run) -> Kept:
-        return Kept(Codes.load(run.folder))
+    def load_kept(self, config: NERConfig, store: Store) -> Kept:
+        return Kept(Codes.load(store))
 
     def fitted(self, config: NERConfig, kept: Kept) -> NERConfig:
         """A file of vectors decides their width."""
@@ -140,14 +143,28 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
         self, loaded: LoadedTagger, data: Dataset, options: EvaluateConfig, progress: Progress
     ) -> Score:
         sentences: list[Sentence] = getattr(data, options.part)
-        found = score([s.tags for s in sentences], tag_all(loaded, sentences, progress))
+        words = [sentence.words for sentence in sentences]
+        tags = predict.tag_all(loaded.model, loaded.kept.codes, words, progress)
+        found = score([sentence.tags for sentence in sentences], tags)
         whole = found.pop("all")
         figures = {"precision": whole.precision, "recall": whole.recall, "f1": whole.f1}
         details = {name: _numbers(counts) for name, counts in found.items()}
         return Score({"sentences": len(sentences), "entities": whole.there}, figures, details)
 
     def predict(self, loaded: LoadedTagger, options: PredictConfig) -> None:
-        predict.run(loaded.model, loaded.kept.codes, loaded.device, options)
+        predict.run(lambda line: self.answers(loaded, [[line]], options)[0], options)
+
+    def answers(
+        self, loaded: LoadedTagger, requests: Sequence[Request], options: PredictConfig, details: bool = False
+    ) -> list[Answer]:
+        texts = [text for (text,) in requests]
+        return predict.answers(loaded.model, loaded.kept.codes, texts, options, details)
+
+    def views(self, answer: Answer) -> list[View]:
+        return predict.views(answer)
+
+    def example(self, config: NERConfig) -> list[str]:
+        return [predict.example(config)]
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.f1(config.get("preset", ""), data["train"]["sentences"])
@@ -170,19 +187,6 @@ def _numbers(counts: Counts) -> dict[str, float]:
         "f1": round(counts.f1, 2),
         "entities": counts.there,
     }
-
-
-def tag_all(loaded: LoadedTagger, sentences: list[Sentence], progress: Progress) -> list[list[str]]:
-    """Tags of all sentences, in their order; run in batches of like length."""
-    order = sorted(range(len(sentences)), key=lambda n: len(sentences[n].words))
-    tags: list[list[str]] = [[] for _ in sentences]
-    for start in range(0, len(order), SENTENCES):
-        part = order[start : start + SENTENCES]
-        batch = encode([sentences[n].words for n in part], loaded.kept.codes).to(loaded.device)
-        for number, row in zip(part, loaded.model.tag(batch), strict=True):
-            tags[number] = row
-        progress((start + len(part)) / len(order))
-    return tags
 
 
 TASK = NERTask()

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import torch
 
-from lrn.tasks.nli.config import LABELS, PredictConfig
+from lrn.report.views import Attention, Bars, View
+from lrn.tasks import asking
+from lrn.tasks.nli import generator
+from lrn.tasks.nli.config import LABELS, NLIConfig, PredictConfig
 from lrn.tasks.nli.data import EMPTY, PairBatch
 from lrn.tasks.nli.model import InferenceModel
 from lrn.text.lines import each_line
@@ -31,6 +34,16 @@ class Answer:
     @property
     def label(self) -> str:
         return max(self.probabilities, key=self.probabilities.__getitem__)
+
+    def to_json(self, details: bool = False) -> asking.Answer:
+        """In plain texts and numbers, the attention only with ``details``."""
+        found: asking.Answer = {
+            "premise": list(self.premise),
+            "hypothesis": list(self.hypothesis),
+            "label": self.label,
+            "probabilities": self.probabilities,
+        }
+        return found | ({"attention": self.attention} if details else {})
 
 
 Answerer = Callable[[Words, Words], Answer]
@@ -53,22 +66,22 @@ def answerer(
     return answer
 
 
-def run(answer: Answerer, options: PredictConfig) -> None:
+def answer_texts(answer: Answerer, premise: str, hypothesis: str, details: bool = False) -> asking.Answer:
+    """Label a pair of sentences."""
+    return answer(treebank_tokens(premise), treebank_tokens(hypothesis)).to_json(details)
+
+
+def run(ask: Callable[[str, str, bool], asking.Answer], options: PredictConfig) -> None:
     """Label pairs as they come: a line each, with a tab or ||| between premise and hypothesis."""
     drawn = options.attention is None
     for premise, hypothesis in _pairs(options.files):
-        found = answer(treebank_tokens(premise), treebank_tokens(hypothesis))
+        found = ask(premise, hypothesis, not drawn)
         if options.format == "json":
-            shown = {
-                "premise": list(found.premise),
-                "hypothesis": list(found.hypothesis),
-                "label": found.label,
-                "probabilities": found.probabilities,
-            }
+            shown = {name: value for name, value in found.items() if name != "attention"}
             print(json.dumps(shown, ensure_ascii=False), flush=True)
         else:
-            shares = "  ".join(f"{label} {share:.4f}" for label, share in found.probabilities.items())
-            print(f"{found.label}\t{shares}", flush=True)
+            shares = "  ".join(f"{label} {share:.4f}" for label, share in found["probabilities"].items())
+            print(f"{found['label']}\t{shares}", flush=True)
         if not drawn:
             _draw(found, Path(options.attention or ""))
             drawn = True
@@ -93,10 +106,29 @@ def _pairs(files: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield sentences[0], sentences[1]
 
 
-def _draw(found: Answer, path: Path) -> None:
+def views(answer: asking.Answer) -> list[View]:
+    """The probabilities of the labels, and what of the premise each word of the hypothesis looks at."""
+    note = (
+        "Each row is a word of the hypothesis: the darker a word of the premise, the more it looks at that."
+    )
+    return [
+        Bars.of("label", answer["probabilities"]),
+        Attention.of("attention", answer["hypothesis"], answer["premise"], answer["attention"], note),
+    ]
+
+
+def example(config: NLIConfig) -> list[str]:
+    """A pair like those that the model was trained on, as far as its settings tell."""
+    if config.data is None:
+        made = generator.pairs(1, part="test", seed=config.seed)[0]
+        return [" ".join(made.premise), " ".join(made.hypothesis)]
+    return ["Two dogs are running through a snowy field.", "The animals are outside."]
+
+
+def _draw(found: asking.Answer, path: Path) -> None:
     from lrn.report import attention
 
-    title = f"{found.label} ({found.probabilities[found.label]:.3f})"
-    picture = attention.Picture(found.hypothesis, found.premise, found.attention, title)
+    title = f"{found['label']} ({found['probabilities'][found['label']]:.3f})"
+    picture = attention.Picture(found["hypothesis"], found["premise"], found["attention"], title)
     attention.write(picture, path)
     print(f"wrote {path}", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lrn.nn import smoothed_loss
+from lrn.report.views import View
 from lrn.tasks import paper
+from lrn.tasks.asking import Answer, Field, Request
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.nli import predict
 from lrn.tasks.nli.config import LABELS, MULTINLI, SETTINGS, EvaluateConfig, NLIConfig, PredictConfig
@@ -24,7 +27,8 @@ from lrn.tasks.nli.model import InferenceModel
 from lrn.text.batches import in_buckets
 from lrn.text.bert import Encoder
 from lrn.text.spelling import SpellingTable
-from lrn.text.spelt import VECTORS, SpeltWords, load_given, read_given, save_given
+from lrn.text.spelt import SpeltWords, load_given, read_given, save_given
+from lrn.text.store import Store
 from lrn.text.vectors import coverage
 from lrn.text.vocabulary import SPECIALS
 from lrn.training import schedule
@@ -123,7 +127,8 @@ class NLILearner(TaskLearner[NLIConfig, Pairs, Kept, InferenceModel, PairBatch])
 class NLITask(Task[NLIConfig, Pairs, Kept, InferenceModel]):
     """Natural language inference: SNLI, MultiNLI, or pairs of our own making."""
 
-    name = "nli"
+    name, title = "nli", "Natural language inference"
+    fields = (Field("premise", 1_000), Field("hypothesis", 1_000))
     monitor = "accuracy"
     metric, lower_is_better = "test_accuracy", False
     settings = SETTINGS
@@ -151,10 +156,10 @@ class NLITask(Task[NLIConfig, Pairs, Kept, InferenceModel]):
         }
         return kept
 
-    def load_kept(self, config: NLIConfig, run: Run) -> Kept:
-        codes = SpeltWords.load(run.folder)
-        vectors = load_given(run.file(VECTORS), codes) if config.vectors else None
-        bert = Bert(run.folder / FOLDER, config.bert_frozen) if config.bert else None
+    def load_kept(self, config: NLIConfig, store: Store) -> Kept:
+        codes = SpeltWords.load(store)
+        vectors = load_given(store, codes) if config.vectors else None
+        bert = Bert(store.folder(FOLDER), config.bert_frozen) if config.bert else None
         return Kept(codes, vectors, bert)
 
     def build(self, config: NLIConfig, kept: Kept) -> InferenceModel:
@@ -201,7 +206,20 @@ class NLITask(Task[NLIConfig, Pairs, Kept, InferenceModel]):
         return Score({"pairs": len(part)}, {"accuracy": 100 * right.mean().item(), "loss": loss}, details)
 
     def predict(self, loaded: LoadedModel, options: PredictConfig) -> None:
-        predict.run(predict.answerer(loaded.model, loaded.kept.batch_of_words), options)
+        answer = predict.answerer(loaded.model, loaded.kept.batch_of_words)
+        predict.run(partial(predict.answer_texts, answer), options)
+
+    def answers(
+        self, loaded: LoadedModel, requests: Sequence[Request], options: PredictConfig, details: bool = False
+    ) -> list[Answer]:
+        answer = predict.answerer(loaded.model, loaded.kept.batch_of_words)
+        return [predict.answer_texts(answer, before, after, details) for before, after in requests]
+
+    def views(self, answer: Answer) -> list[View]:
+        return predict.views(answer)
+
+    def example(self, config: NLIConfig) -> list[str]:
+        return predict.example(config)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.accuracy(config.get("preset", ""), data["train"]["pairs"])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -263,6 +263,8 @@ def known_form(word: str, known: Container[str]) -> str | None:
 @dataclass(frozen=True)
 class Codes(Vocabularies):
     """The numbers of words that have a vector, and of characters. Case is kept."""
+
+    first: ClassVar[Mapping[str, Sequence[str]]] = {"words": SPECIALS, "characters": SPECIALS[:2]}
 
     words: Vocabulary
     characters: Vocabulary

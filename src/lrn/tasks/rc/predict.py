@@ -12,7 +12,9 @@ from typing import Any
 import torch
 
 from lrn.nn import best_spans
-from lrn.tasks.rc.config import PredictConfig
+from lrn.report.views import Attention, Bar, Bars, Mark, Marks, View
+from lrn.tasks import asking
+from lrn.tasks.rc.config import PredictConfig, RCConfig
 from lrn.tasks.rc.data import Cut, QuestionBatch
 from lrn.tasks.rc.model import ReadingModel
 from lrn.text.lines import each_line
@@ -48,6 +50,20 @@ class Answered:
     answers: list[Answer]
     looked: list[list[float]]
 
+    def to_json(self, details: bool = False) -> asking.Answer:
+        """In plain texts and numbers.
+
+        With ``details``: the text as it was read (``context``), where its tokens stand (``places``), the
+        question's tokens (``asked``) and what ``looked`` says.
+        """
+        answers = [answer.to_json() for answer in self.answers]
+        found: asking.Answer = {"question": self.question.text, **answers[0], "best": answers}
+        if not details:
+            return found
+        places = [[*place] for place in zip(self.text.starts.tolist(), self.text.ends.tolist(), strict=True)]
+        more = {"context": self.text.text, "places": places, "asked": [*self.question.words]}
+        return found | more | {"looked": self.looked}
+
 
 Answerer = Callable[[Cut, Cut, int], Answered]
 
@@ -82,6 +98,65 @@ def answerer(
 def _answer(text: Cut, first: int, last: int, score: float) -> Answer:
     start, end = int(text.starts[first]), int(text.ends[last])
     return Answer(text.text[start:end], start, end, float(torch.tensor(score).exp()))
+
+
+def answer_texts(
+    answer: Answerer, requests: Sequence[asking.Request], count: int, details: bool = False
+) -> list[asking.Answer]:
+    """The best answers to each question, of which a request has the text before it."""
+    cuts: dict[str, Cut] = {}  # often several questions are about the same text
+    found = []
+    for text, question in requests:
+        if text not in cuts:
+            cuts[text] = Cut.of(text)
+        found.append(answer(cuts[text], Cut.of(question.strip()), count).to_json(details))
+    return found
+
+
+def views(answer: asking.Answer) -> list[View]:
+    """The text with the best answers marked, all answers, and which words of the text looked at a
+    question's."""
+    text, places = answer["context"], answer["places"]
+    marks, done = [], 0
+    for rank, best in sorted(_apart(answer["best"]), key=lambda ranked: ranked[1]["start"]):
+        start, end = best["start"], best["end"]
+        marks += [Mark(text[done:start]), Mark(text[start:end], str(rank + 1), rank)]
+        done = end
+    bars = [
+        Bar(best["text"], best["probability"], f"{100 * best['probability']:.1f} %")
+        for best in answer["best"]
+    ]
+    looked = [[list(column)] for column in zip(*answer["looked"], strict=True)]
+    words = [text[start:end] for start, end in places]
+    note = "Choose a word of the question: the darker a word of the text, the more it looked at that."
+    return [
+        Marks("answer", [mark for mark in [*marks, Mark(text[done:])] if mark.text], large=True),
+        Bars("best answers", bars),
+        Attention.of("attention", answer["asked"], words, looked, note),
+    ]
+
+
+def _apart(best: Sequence[asking.Answer]) -> list[tuple[int, asking.Answer]]:
+    """The answers with their ranks, without those that overlap a better one."""
+    kept: list[tuple[int, asking.Answer]] = []
+    for rank, one in enumerate(best):
+        if all(one["end"] <= other["start"] or other["end"] <= one["start"] for _, other in kept):
+            kept.append((rank, one))
+    return kept
+
+
+def example(config: RCConfig) -> list[str]:
+    """A text and a question like those that the model was trained on, as far as its settings tell."""
+    if config.data is None:
+        from lrn.tasks.rc import generator
+
+        (made,) = generator.paragraphs(1, part="test", seed=config.seed)
+        return [made.text, made.questions[0].text]
+    return [
+        "Oslo is the capital of Norway. It was founded as a trading place in 1049 by Harald Hardrada, and "
+        "after a fire in 1624 a new city was built nearer to Akershus Fortress by King Christian IV.",
+        "Who founded Oslo?",
+    ]
 
 
 def run(answer: Answerer, options: PredictConfig) -> None:
@@ -124,9 +199,7 @@ def _questions(options: PredictConfig) -> Iterator[str]:
 
 def _print(found: Answered, form: str) -> None:
     if form == "json":
-        answers = [answer.to_json() for answer in found.answers]
-        shown = {"question": found.question.text, **answers[0], "best": answers}
-        print(json.dumps(shown, ensure_ascii=False), flush=True)
+        print(json.dumps(found.to_json(), ensure_ascii=False), flush=True)
         return
     for answer in found.answers:
         words = " ".join(answer.text.split())

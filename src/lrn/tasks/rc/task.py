@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lrn.nn import best_spans
+from lrn.report.views import View
 from lrn.tasks import paper
+from lrn.tasks.asking import Answer, Field, Request, Settings, Slider
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.rc import predict
 from lrn.tasks.rc.config import SETTINGS, EvaluateConfig, PredictConfig, RCConfig
@@ -36,7 +38,8 @@ from lrn.tasks.rc.model import Reading, ReadingModel
 from lrn.tasks.rc.score import Scored, details, figures
 from lrn.text.batches import in_buckets
 from lrn.text.spelling import SpellingTable
-from lrn.text.spelt import VECTORS, load_given, save_given
+from lrn.text.spelt import load_given, save_given
+from lrn.text.store import Store
 from lrn.text.vectors import coverage, read_table
 from lrn.text.vocabulary import SPECIALS
 from lrn.training.config import PARTS
@@ -120,7 +123,9 @@ class RCLearner(TaskLearner[RCConfig, Dataset, Kept, ReadingModel, QuestionBatch
 class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
     """Reading comprehension: SQuAD v1.1, files of its form, or texts of our own making."""
 
-    name = "rc"
+    name, title = "rc", "Reading comprehension"
+    fields = (Field("text", 6_000, lines=6), Field("question", 500, lines=1))
+    choices: ClassVar[Settings] = {"best": Slider(3, 1, 5)}
     monitor = "f1"
     metric, lower_is_better = "test_f1", False
     tests_last_epoch = True
@@ -148,10 +153,10 @@ class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
         }
         return kept
 
-    def load_kept(self, config: RCConfig, run: Run) -> Kept:
-        codes = Codes.load(run.folder)
-        vectors = load_given(run.file(VECTORS), codes) if config.vectors else None
-        return Kept(codes, vectors, _elmo(config, run.folder / FOLDER) if config.elmo else None)
+    def load_kept(self, config: RCConfig, store: Store) -> Kept:
+        codes = Codes.load(store)
+        vectors = load_given(store, codes) if config.vectors else None
+        return Kept(codes, vectors, _elmo(config, store.folder(FOLDER)) if config.elmo else None)
 
     def build(self, config: RCConfig, kept: Kept) -> ReadingModel:
         codes, elmo = kept.codes, kept.elmo
@@ -184,8 +189,18 @@ class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
         return Score({"questions": len(scored)}, {**figures(scored), "loss": loss}, details(scored))
 
     def predict(self, loaded: LoadedModel, options: PredictConfig) -> None:
-        longest = loaded.config.longest_answer
-        predict.run(predict.answerer(loaded.model, loaded.kept.batch_of_words, longest), options)
+        predict.run(_answerer(loaded), options)
+
+    def answers(
+        self, loaded: LoadedModel, requests: Sequence[Request], options: PredictConfig, details: bool = False
+    ) -> list[Answer]:
+        return predict.answer_texts(_answerer(loaded), requests, options.best, details)
+
+    def views(self, answer: Answer) -> list[View]:
+        return predict.views(answer)
+
+    def example(self, config: RCConfig) -> list[str]:
+        return predict.example(config)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.answers(config.get("preset", ""), data["train"]["asked"])
@@ -215,6 +230,10 @@ def answer(
             losses += lost.tolist()
         progress((start + len(numbers)) / len(order))
     return found, losses
+
+
+def _answerer(loaded: LoadedModel) -> predict.Answerer:
+    return predict.answerer(loaded.model, loaded.kept.batch_of_words, loaded.config.longest_answer)
 
 
 def _elmo(config: RCConfig, folder: Path) -> ElmoReader:
