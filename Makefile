@@ -1,11 +1,12 @@
-# make run | test | bench | lint | sanitize | clean. Each sets up what it needs, once.
+# make run | test | bench | lint | sanitize | wheel | clean. Each sets up what it needs, once.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+DIST := dist
 CORE := $(wildcard src/lrn/recurrence/cpu/*.cpp src/lrn/recurrence/cpu/*.h)
 
-.PHONY: run test bench lint sanitize clean
+.PHONY: run test bench lint sanitize wheel clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
@@ -37,8 +38,14 @@ build/sanitize/run: tests/recurrence/cpu/sanitize.cpp $(CORE)
 	wait $$!
 	$(SANITIZE) $< $(ENGINE)/dispatch.cpp $(@D)/baseline.o $(@D)/avx2.o -o $@
 
-# The package is installed editable: Python changes need nothing, C++ changes rebuild.
-$(VENV)/installed: $(VENV)/torch pyproject.toml CMakeLists.txt $(CORE)
+# One wheel for every Python and every torch that we claim, for Linux on x86-64; without the engine it is not made.
+wheel: $(VENV)/torch
+	LRN_NEEDS_ENGINE=1 $(PIP) wheel --no-deps --no-build-isolation -w $(DIST) .
+
+# The package is installed editable: Python changes need nothing, C++ changes rebuild. It was called lrn once;
+# what is left of that goes first, since both would own the same files.
+$(VENV)/installed: $(VENV)/torch pyproject.toml CMakeLists.txt tools/lrn_build.py $(CORE)
+	@$(PIP) uninstall -y lrn 2>/dev/null
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[test]'
 	@touch $@
 

@@ -352,7 +352,7 @@ def test_a_missing_extra_names_the_command(command, ends_of_processes, tmp_path)
     words = ["run" if word == "RUN" else word for word in command.split()]
     for package in NEEDS[command]:
         done = runs.lrn(*words, hidden=package, cwd=tmp_path)
-        expected = f"lrn: this command needs {package}: pip install 'lrn[train]'\n"
+        expected = f"lrn: this command needs {package}: pip install 'lrn-torch[train]'\n"
         assert (done.code, done.err) == (2, expected), package
     assert [path.name for path in tmp_path.iterdir() if path.name != "room"] == ["run"]
 
@@ -367,7 +367,7 @@ def test_torch_alone_will_do(command, package, ends_of_processes, tmp_path):
 def test_without_matplotlib_there_is_no_picture(ends_of_processes, tmp_path):
     done = runs.lrn("bench", "--shape", "2,1,4", "--seconds", "0.1", hidden="matplotlib", cwd=tmp_path)
     assert done.code == 0, done.err
-    assert "pip install 'lrn[plot]'" in done.out
+    assert "pip install 'lrn-torch[plot]'" in done.out
     assert (tmp_path / "bench" / "bench.json").exists()
 
 

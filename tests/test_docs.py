@@ -466,7 +466,7 @@ def test_links_lead_somewhere(page):
         ("lrn train lm --unit lrm", "--unit lrm"),
         ("lrn predict RUN --lenght 3", "--lenght"),
         ("make tset", "make tset"),
-        ("pip install 'lrn[trian]'", "trian"),
+        ("pip install 'lrn-torch[trian]'", "trian"),
         ("python no/such/file.py", "no/such/file.py"),
         ("curl example.org", "does not know curl"),
         ("cat text | lrn predict RUN", "does not know cat"),

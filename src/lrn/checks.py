@@ -12,6 +12,9 @@ Name = TypeVar("Name", bound="str | None")
 FILE, FOLDER, RUN = {"names": "file"}, {"names": "folder"}, {"names": "run"}
 """What a text among the settings names, a file to read for example: the metadata of a dataclass's field."""
 
+DISTRIBUTION = "lrn-torch"
+"""What pip knows us as; ``lrn`` is a stranger's there."""
+
 
 def choice(what: str, given: Name, allowed: Sequence[str | None]) -> Name:
     """``given`` if it is allowed; else an error that lists what is.
@@ -38,6 +41,17 @@ def nearest(value: object, allowed: Sequence[str], before: str = "") -> str:
     likeness = {name: 1 - _distance(typed, name) / max(len(typed), len(name), 1) for name in allowed}
     best = max(likeness, key=likeness.__getitem__, default="")
     return f"; did you mean '{before}{best}'?" if best and likeness[best] >= 0.5 else ""
+
+
+def install(extra: str) -> str:
+    """The command that brings the packages of one of our extras.
+
+    It works wherever lrn itself was installed from: pip finds it in its place, and adds the packages alone.
+
+    >>> install("plot")
+    "pip install 'lrn-torch[plot]'"
+    """
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def _distance(a: str, b: str) -> int:

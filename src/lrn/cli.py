@@ -109,7 +109,7 @@ def _in_a_line(error: BaseException) -> str | None:
     if isinstance(error, ModuleNotFoundError):
         package = (error.name or "").partition(".")[0]
         extra = EXTRAS.get(package)
-        return f"this command needs {package}: pip install 'lrn[{extra}]'" if extra else None
+        return f"this command needs {package}: {checks.install(extra)}" if extra else None
     if _lacks_memory(error):
         return (
             "there is not enough memory for this; lower --batch_size (--accumulate makes up for it), "

@@ -16,4 +16,4 @@ def test_a_missing_peer_is_a_note(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     names, notes = available(list(PEERS))
     assert SRU_PACKAGE not in names
-    assert "pip install 'lrn[peers]'" in notes[0]
+    assert "pip install 'lrn-torch[peers]'" in notes[0]

@@ -610,7 +610,9 @@ def test_without_transformers(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     check_folder(str(folder))
     for make in (Encoder, WordPieces):
-        with pytest.raises(ModuleNotFoundError, match=r"BERT needs transformers: pip install 'lrn\[bert\]'"):
+        with pytest.raises(
+            ModuleNotFoundError, match=r"BERT needs transformers: pip install 'lrn-torch\[bert\]'"
+        ):
             make(folder)
 
 

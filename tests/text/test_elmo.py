@@ -336,7 +336,7 @@ def test_half_precision_weights(folder):
 
 def test_without_h5py(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(ModuleNotFoundError, match=r"^ELMo needs h5py: pip install 'lrn\[elmo\]'$"):
+    with pytest.raises(ModuleNotFoundError, match=r"^ELMo needs h5py: pip install 'lrn-torch\[elmo\]'$"):
         Elmo(folder)
 
 

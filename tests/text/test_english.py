@@ -36,7 +36,7 @@ def test_without_spacy_it_says_what_to_install(monkeypatch):
     english._tokenizer.cache_clear()
     monkeypatch.setitem(sys.modules, "spacy.lang.en", None)
     try:
-        with pytest.raises(ModuleNotFoundError, match=r"pip install 'lrn\[rc\]'") as error:
+        with pytest.raises(ModuleNotFoundError, match=r"pip install 'lrn-torch\[rc\]'") as error:
             english_tokens("a")
         assert error.value.name == "spacy"
     finally:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import lrn
+from lrn.checks import install
 
 FLOOR = "nn.Linear"  # the projection alone: nothing that projects can be faster
 LOOP = "lrn, Python loop"
@@ -64,7 +65,7 @@ def available(names: list[str]) -> tuple[list[str], list[str]]:
     if SRU_PACKAGE in names:
         os.environ.setdefault("CUDA_HOME", "")  # its build asks for it even without a GPU
         if importlib.util.find_spec("sru") is None:
-            notes.append(f"{SRU_PACKAGE} left out: not installed (pip install 'lrn[peers]')")
+            notes.append(f"{SRU_PACKAGE} left out: not installed ({install('peers')})")
         else:
             try:
                 _sru_package(8)(torch.zeros(2, 1, 8))

@@ -18,6 +18,7 @@ import lrn
 from lrn.bench import show, tables, walks
 from lrn.bench.peers import PEERS, SRU_PACKAGE, available
 from lrn.bench.results import Bench, Machine
+from lrn.checks import install
 from lrn.files import make_folder
 
 Row = TypeVar("Row")
@@ -59,7 +60,7 @@ def run(settings: Settings | None = None) -> Bench:
             progress.advance(task)
     show.print_tables(result, console)
     picture = show.draw(result, settings.out / "bench.png")
-    drawn = f", {picture}" if picture else "; for a picture: pip install 'lrn[plot]'"
+    drawn = f", {picture}" if picture else f"; for a picture: {install('plot')}"
     console.print(f"written: {settings.out / 'bench.json'}{drawn}", markup=False)
     return result
 

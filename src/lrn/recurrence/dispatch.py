@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from lrn import names
+from lrn import checks, names
 from lrn.recurrence import modes, schemas
 
 LIBRARY = "liblrn_cpu"
@@ -83,8 +83,8 @@ def _run_triton(op: str, *args: Any) -> Any:
 
 
 _BUILD = (
-    "To build it, install lrn with a C++ compiler and torch already present: "
-    "pip install --no-build-isolation --force-reinstall --no-deps lrn"
+    "To build it, get a C++ compiler and run in lrn's source folder: "
+    "pip install . (pip install -e . to keep it editable)"
 )
 
 TABLE: dict[str, Engine] = {
@@ -96,7 +96,7 @@ TABLE: dict[str, Engine] = {
             ("cuda",),
             frozenset({"scan"}),
             _load_triton,
-            "It needs a torch that is built for CUDA or ROCm, and triton: pip install 'lrn[gpu]'",
+            "It needs a torch that is built for CUDA or ROCm, and triton: " + checks.install("gpu"),
             "lrn.recurrence.triton.engine",
             ("cpu",) if INTERPRETED else (),
         ),

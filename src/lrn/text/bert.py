@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from lrn.checks import install
 from lrn.files import read_json, text_lines
 from lrn.text.batches import Batch, padded
 from lrn.text.bert_folder import (
@@ -310,4 +311,4 @@ def _import(package: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        raise ModuleNotFoundError(f"BERT needs {package}: pip install 'lrn[bert]'", name=package) from None
+        raise ModuleNotFoundError(f"BERT needs {package}: {install('bert')}", name=package) from None

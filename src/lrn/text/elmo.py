@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lrn.checks import install
 from lrn.text.batches import Batch, Packing
 from lrn.text.elmo_folder import CHARACTERS, Options, needed_files, read_options
 
@@ -382,4 +383,4 @@ def _import(package: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        raise ModuleNotFoundError(f"ELMo needs {package}: pip install 'lrn[elmo]'", name=package) from None
+        raise ModuleNotFoundError(f"ELMo needs {package}: {install('elmo')}", name=package) from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from lrn.checks import install
+
 
 def english_tokens(text: str) -> list[tuple[str, int]]:
     """Return the tokens of a text, each with the place of its first character.
@@ -23,7 +25,5 @@ def _tokenizer() -> Any:
         from spacy.lang.en import English
     except ModuleNotFoundError as error:
         package = (error.name or "spacy").partition(".")[0]
-        raise ModuleNotFoundError(
-            f"cutting texts needs {package}: pip install 'lrn[rc]'", name=package
-        ) from None
+        raise ModuleNotFoundError(f"cutting texts needs {package}: {install('rc')}", name=package) from None
     return English().tokenizer
