@@ -27,8 +27,9 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "sru": ("sru", {}),
     "lstm": ("lstm", {}),
     "gru": ("gru", {}),
+    "gru-hidden_bias": ("gru", {"hidden_bias": True}),
 }
-"""Every unit, with both activations where there is a choice."""
+"""Every unit, with both activations where there is a choice, and GRU with its second bias too."""
 
 ACTIVATED = tuple(name for name in lrn.UNITS if f"{name}-identity" in VARIANTS)
 """Units whose activation is a choice."""
@@ -52,6 +53,8 @@ def make(
 ) -> lrn.Unit:
     """A unit with every parameter random, so that no bias or norm scale hides behind its default."""
     name, own = VARIANTS[variant]
+    if kwargs.get("bias") is False:
+        own = {key: value for key, value in own.items() if key != "hidden_bias"}
     unit = lrn.make_unit(name, input_size, hidden_size, *args, dtype=dtype, **(own | kwargs))
     source = torch.Generator().manual_seed(seed)
     with torch.no_grad():

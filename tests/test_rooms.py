@@ -19,7 +19,7 @@ LAYERS = (
     ("names", "checks", "files"),
     ("recurrence",),
     ("units",),
-    ("lrn", "swap"),
+    ("lrn", "migration"),
     ("training", "text", "nn", "analysis"),
     ("tasks", "report", "bench"),
     ("commands", "compare", "doctor", "demo", "flags", "options", "serve", "share"),

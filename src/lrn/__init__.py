@@ -10,9 +10,9 @@ torch.Size([50, 8, 512])
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lrn.migration.replacing import replace
     from lrn.recurrence import engine, engines
     from lrn.share import load
-    from lrn.swap import replace
     from lrn.units import ATR, ELRN, GLRN, GRU, LRN, LSTM, OLRN, SRU, UNITS, Unit, make_unit
 
 __version__ = "0.2.0"
@@ -37,7 +37,12 @@ __all__ = [
 ]
 
 # Loaded at first use, so that `lrn --help` need not wait for torch.
-_HOME = {"engine": "lrn.recurrence", "engines": "lrn.recurrence", "load": "lrn.share", "replace": "lrn.swap"}
+_HOME = {
+    "engine": "lrn.recurrence",
+    "engines": "lrn.recurrence",
+    "load": "lrn.share",
+    "replace": "lrn.migration.replacing",
+}
 
 
 def __getattr__(name: str) -> Any:

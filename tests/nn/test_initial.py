@@ -77,6 +77,13 @@ def test_a_unit_that_keeps_its_state_at_first(name, kept, new):
         torch.testing.assert_close(after[1] if unit.parts == 2 else after, state)
 
 
+def test_a_second_bias_is_no_gate():
+    unit = lrn.GRU(3, 4, hidden_bias=True)
+    keep_at_first(unit, 3.0)
+    assert unit.bias_ih_l0.view(3, 4)[1].tolist() == [3.0] * 4
+    assert not unit.bias_hn_l0.any()
+
+
 @pytest.mark.parametrize("name", ["atr", "elrn"])
 def test_a_unit_without_such_a_gate(name):
     with pytest.raises(ValueError, match="no bias of its own"):

@@ -25,7 +25,7 @@ TABLE = {
 TURNED = str.maketrans("x.", ".x")
 CASES = [(name, marks) for name, own in TABLE.items() for marks in (own, own.translate(TURNED))]
 
-every_unit = pytest.mark.parametrize("name", lrn.UNITS)
+every_unit = pytest.mark.parametrize("name", [*lrn.UNITS, "gru-hidden_bias"])
 every_case = pytest.mark.parametrize(("name", "marks"), CASES, ids=lambda value: value)
 
 
@@ -218,7 +218,7 @@ def arguments(op, ragged):
     lengths = torch.tensor([4, 0, 2]) if ragged else None
     x, state = randn(4, 3, 6 if op == "fused" else 24), randn(1, 2, 3, 4)
     if op == "fused":
-        numbers = (x, state, randn(2, 12, 6), randn(2, 12, 4), randn(2, 12))
+        numbers = (x, state, randn(2, 12, 6), randn(2, 12, 4), randn(2, 12), randn(2, 12))
         return numbers, (lengths, None, "gru", False)
     numbers = (x, state, randn(2, 12, 4), randn(2, 12), randn(2, 12))
     reset = randn(4, 3, seed=4) > 0.5 if ragged else None

@@ -111,7 +111,8 @@ def lstm_step(x, h, c, p):
 
 
 def gru_step(x, h, c, p):
-    a, u = affine(p["weight_ih"], p["bias_ih"], x), product(p["weight_hh"], h)
+    second = [0.0] * 4 + p.get("bias_hn", [0.0] * 2)
+    a, u = affine(p["weight_ih"], p["bias_ih"], x), affine(p["weight_hh"], second, h)
     r = [sigmoid(a[j] + u[j]) for j in J]
     z = [sigmoid(a[2 + j] + u[2 + j]) for j in J]
     n = [tanh(a[4 + j] + r[j] * u[4 + j]) for j in J]
@@ -131,6 +132,7 @@ STEPS = {
     "sru": sru_step,
     "lstm": lstm_step,
     "gru": gru_step,
+    "gru-hidden_bias": gru_step,
 }
 
 # Per unit: the output h of the three steps; then, for units with a memory, its final c.
@@ -181,6 +183,10 @@ KNOWN = {
     ),
     "gru": (
         [[0.5145223369, 0.0489247171], [0.3186417087, 0.1675237371], [0.1544945949, 0.0611491633]],
+        None,
+    ),
+    "gru-hidden_bias": (
+        [[0.5145223369, 0.2045599323], [0.2947326831, 0.3322184315], [0.1173921643, 0.2341223241]],
         None,
     ),
 }

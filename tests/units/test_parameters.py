@@ -96,6 +96,15 @@ def test_activation_has_no_parameters(name, activation):
     }
 
 
+def test_count_of_the_hidden_bias():
+    """H numbers more a layer and direction, named apart from torch's 3H."""
+    plain, more = (lrn.GRU(5, 4, 2, bidirectional=True, hidden_bias=given) for given in (False, True))
+    assert count(more) == count(plain) + 4 * 4
+    assert set(more.state_dict()) - set(plain.state_dict()) == {
+        f"bias_hn_l{layer}{suffix}" for layer in (0, 1) for suffix in ("", "_reverse")
+    }
+
+
 def expected_names(name, layers, bidirectional, bias, norm):
     own = ["weight_ih"]
     own += ["weight_hh"] if name in MATRIX else []

@@ -31,8 +31,9 @@ def class_of(name):
 
 @names
 def test_constructor(name):
-    """The promised signature, the same for all; `activation` only where there is a choice."""
-    wanted = DESIGN if name in ACTIVATED else DESIGN.replace(" activation='tanh',", "")
+    """The promised signature, the same for all; `activation` only where there is a choice, and GRU's own."""
+    instead = " hidden_bias=False," if name == "gru" else ""
+    wanted = DESIGN if name in ACTIVATED else DESIGN.replace(" activation='tanh',", instead)
     assert plain(inspect.signature(class_of(name))) == f"({wanted})"
 
 
@@ -115,6 +116,7 @@ def test_own_options_are_printed_too():
         "LRN(3, 4, norm='rms', activation='identity')"
     )
     assert repr(lrn.LSTM(3, 4, norm="layer")) == "LSTM(3, 4, norm='layer')"
+    assert repr(lrn.GRU(3, 4, hidden_bias=True)) == "GRU(3, 4, hidden_bias=True)"
 
 
 @names

@@ -48,6 +48,11 @@ def test_no_activation_to_choose(name):
         lrn.make_unit(name, 3, 4, activation="tanh")
 
 
+def test_a_second_bias_without_a_first():
+    with pytest.raises(ValueError, match=says("hidden_bias=True", "bias=False")):
+        lrn.GRU(3, 4, bias=False, hidden_bias=True)
+
+
 def test_unknown_engine():
     """The allowed ones are listed, and the choice stays as it was."""
     with (

@@ -86,7 +86,7 @@ def keep_at_first(unit: Unit, amount: float) -> None:
             f"{type(unit).__name__} has no bias of its own for what it keeps; {', '.join(able)} have"
         )
     for name, parameter in unit.named_parameters():
-        if name.startswith("bias"):
+        if name.startswith("bias") and not name.startswith("bias_hn"):  # which is no gate's
             gates = parameter.detach().view(-1, unit.hidden_size)
             gates[unit.forget_gate] = amount
             if unit.input_gate is not None:

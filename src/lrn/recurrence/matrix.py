@@ -9,7 +9,7 @@ zeros and a view of it, it writes into one while the other is still needed. The 
 pass again.
 
 Shapes: ``x [rows, I]`` or, projected, ``[rows, D*gates*H]``; ``state [parts, D, B, H]``; ``weight_ih
-[D, gates*H, I]``, ``weight [D, gates*H, H]``, ``bias`` and ``scale [D, gates*H]``; ``output [rows, D*H]``,
+[D, gates*H, I]``, ``weight [D, gates*H, H]``, biases and ``scale [D, gates*H]``; ``output [rows, D*H]``,
 ``final`` like ``state``.
 """
 
@@ -28,7 +28,8 @@ from lrn.recurrence.rows import Rows, on
 from lrn.recurrence.schemas import library
 
 Results = tuple[Tensor, Tensor]
-Weights = tuple[Tensor, Tensor, Tensor | None]  # of one direction: weight_ih, weight_hh, bias
+# Of one direction: weight_ih, weight_hh, bias, and the bias of the hidden state's product where it has one.
+Weights = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
 
 
 def walk_matrix(
@@ -65,7 +66,7 @@ def fused_layer(
 
     >>> import torch
     >>> x, state = torch.randn(5, 2, 3), torch.zeros(1, 1, 2, 4)
-    >>> weights = (torch.randn(12, 3), torch.randn(12, 4), None)
+    >>> weights = (torch.randn(12, 3), torch.randn(12, 4), None, None)
     >>> output, final = fused_layer("gru", x, state, [weights], Rows(batch=2))
     >>> output.shape, final.shape
     (torch.Size([5, 2, 4]), torch.Size([1, 1, 2, 4]))
@@ -81,6 +82,10 @@ def _stacked(directions: tuple[Any, ...]) -> Tensor | None:
     if directions[0] is None:
         return None
     return torch.stack(directions) if len(directions) > 1 else directions[0].unsqueeze(0)
+
+
+def _unstacked(value: Tensor | None, directions: int) -> Sequence[Tensor | None]:
+    return [None] * directions if value is None else value.unbind(0)
 
 
 def _of_one_type(x: Tensor, state: Tensor, *rest: Tensor | None) -> list[Tensor | None]:
@@ -141,10 +146,11 @@ def _fused(
 
 
 def _in_two(cell: str, x: Tensor, state: Tensor, weights: Sequence[Weights], rows: Rows) -> Results:
-    projected = torch.cat([F.linear(x, weight, bias) for weight, _, bias in weights], -1)
-    hidden = torch.stack([weight for _, weight, _ in weights])
+    projected = torch.cat([F.linear(x, weight, bias) for weight, _, bias, _ in weights], -1)
+    _, hidden, _, bias = (_stacked(each) for each in zip(*weights, strict=True))
+    assert hidden is not None
     direction = "both" if len(weights) == 2 else "forward"
-    return definition(cell, projected, state, hidden, None, None, rows, direction, None)
+    return definition(cell, projected, state, hidden, bias, None, rows, direction, None)
 
 
 def _with_lengths(
@@ -182,9 +188,11 @@ def _kernel(
         # torch's kernel fails in bfloat16 on processors without instructions for it.
         with torch.autocast(x.device.type, enabled=False):
             return _kernel(cell, x.float(), state.float(), weights, rows, training)
-    flat: list[Tensor] = []  # torch's order: ih, hh, bias, and a second bias, which is fixed at zero
-    for weight, hidden, bias in weights:
-        flat += [weight, hidden] if bias is None else [weight, hidden, bias, torch.zeros_like(bias)]
+    flat: list[Tensor] = []  # torch's order: ih, hh, bias, and a second bias, zero where the unit has none
+    for weight, hidden, bias, second in weights:
+        flat += [weight, hidden]
+        if bias is not None:
+            flat += [bias, torch.zeros_like(bias) if second is None else second]
     run: Any = getattr(torch, cell)
     start = tuple(state.unbind(0)) if cells.MATRIX_CELLS[cell].parts == 2 else state[0]
     tail = (flat, weights[0][2] is not None, 1, 0.0, training, len(weights) == 2)
@@ -203,11 +211,10 @@ def _run_walk(*args: Any) -> Results:
 
 
 def _run_fused(*args: Any) -> Results:
-    x, state, weight_ih, weight_hh, bias, lengths, batch_sizes, cell, batch_first = args
+    x, state, *stacked, lengths, batch_sizes, cell, batch_first = args
     known = lengths.tolist() if lengths is not None and lengths.is_cpu else None
     rows = Rows(state.shape[2], batch_first, lengths, batch_sizes, host_lengths=known)
-    biases = [None] * len(weight_ih) if bias is None else bias.unbind(0)
-    weights = list(zip(weight_ih.unbind(0), weight_hh.unbind(0), biases, strict=True))
+    weights: Any = list(zip(*(_unstacked(each, state.shape[1]) for each in stacked), strict=True))
     return _fused(cell, x, state, weights, rows, torch.is_grad_enabled())
 
 
@@ -221,13 +228,11 @@ def _fake(x: Tensor, state: Tensor, *rest: Any) -> Results:
 class _Recomputed:
     """An op made of a function of tensors, whose gradient runs the function again.
 
-    ``run`` takes five tensors that may have a gradient, of which some may be None, and settings.
+    ``run`` takes so many ``tensors`` that may have a gradient, of which some may be None, and settings.
     """
 
-    tensors = 5
-
-    def __init__(self, name: str, run: Callable[..., Results]) -> None:
-        self.run, self.name = run, name
+    def __init__(self, name: str, run: Callable[..., Results], tensors: int) -> None:
+        self.run, self.name, self.tensors = run, name, tensors
         library.impl(name, self.forward, "CompositeExplicitAutograd")
         library.impl(f"{name}_backward", self.backward, "CompositeExplicitAutograd")
         torch.library.register_fake(f"lrn::{name}", _fake, lib=library)
@@ -283,4 +288,4 @@ class _Recomputed:
         return *gradients, *(None,) * (len(args) - self.tensors)
 
 
-_ops = [_Recomputed("walk", _run_walk), _Recomputed("fused", _run_fused)]
+_ops = [_Recomputed("walk", _run_walk, 5), _Recomputed("fused", _run_fused, 6)]

@@ -19,7 +19,7 @@ _WALK = (
     "str cell, str? norm, str direction, bool batch_first"
 )
 _FUSED = (
-    "Tensor x, Tensor state, Tensor weight_ih, Tensor weight_hh, Tensor? bias, "
+    "Tensor x, Tensor state, Tensor weight_ih, Tensor weight_hh, Tensor? bias, Tensor? bias_hh, "
     "Tensor? lengths, Tensor? batch_sizes, str cell, bool batch_first"
 )
 

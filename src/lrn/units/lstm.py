@@ -12,6 +12,8 @@ class LSTM(FusedUnit):
 
     >>> import torch, lrn
     >>> output, (h_n, c_n) = lrn.LSTM(3, 4)(torch.randn(5, 2, 3))
+    >>> lrn.LSTM(3, 4).load_state_dict(torch.nn.LSTM(3, 4).state_dict())
+    <All keys matched successfully>
     """
 
     gates = 4

@@ -181,6 +181,7 @@ class Unit(nn.Module):
             "dropout": 0.0,
             "bidirectional": False,
             "norm": None,
+            "hidden_bias": False,
             "activation": "tanh",
         }
         for name, default in defaults.items():

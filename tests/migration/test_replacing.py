@@ -1,4 +1,4 @@
-"""`lrn.replace`: what is swapped, what is kept, what is refused, and the models that keep running."""
+"""`lrn.replace`: what is swapped, what is said, what is refused, and the models that keep running."""
 
 from __future__ import annotations
 
@@ -87,10 +87,26 @@ def test_shared_layer_is_swapped_once():
 
 
 def test_other_layers_are_left_alone():
-    """nn.RNN and cells have no counterpart here."""
-    model = nn.ModuleList([nn.RNN(3, 4), nn.LSTMCell(3, 4), nn.LSTM(3, 4), lrn.SRU(3, 4)])
-    lrn.replace(model, "lrn", verbose=False)
-    assert kinds(model) == ["ModuleList", "RNN", "LSTMCell", "LRN", "SRU"]
+    """nn.RNN and cells have no counterpart here, and that is said."""
+    model = nn.ModuleList([nn.RNN(3, 4), nn.LSTMCell(3, 4), nn.LSTM(3, 4), lrn.SRU(3, 4), nn.GRUCell(3, 4)])
+    with pytest.warns(
+        UserWarning, match=says("left as they are: 0 (RNN), 1 (LSTMCell), 4 (GRUCell)")
+    ) as told:
+        lrn.replace(model, "lrn", verbose=False)
+    assert kinds(model) == ["ModuleList", "RNN", "LSTMCell", "LRN", "SRU", "GRUCell"]
+    assert [each.filename for each in told] == [__file__]
+
+
+@pytest.mark.parametrize("unit", ["LRN", "Lrn", lrn.LRN])
+def test_any_case_and_the_class(unit):
+    assert type(lrn.replace(nn.LSTM(3, 4), unit, verbose=False)) is lrn.LRN
+
+
+def test_a_class_of_the_users_own():
+    class Mine(lrn.GRU):
+        pass
+
+    assert type(lrn.replace(nn.GRU(3, 4), Mine, verbose=False)) is Mine
 
 
 # What is kept -----------------------------------------------------------------------------------
@@ -103,7 +119,9 @@ def test_settings_are_kept(name, kind):
     old = kind(
         3, 4, 2, bias=False, batch_first=True, dropout=0.3, bidirectional=True, dtype=torch.float64
     ).eval()
-    new = lrn.replace(old, name, verbose=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a pair in place of one
+        new = lrn.replace(old, name, verbose=False)
     settings = "input_size hidden_size num_layers bias batch_first dropout bidirectional training"
     for setting in settings.split():
         assert getattr(new, setting) == getattr(old, setting), setting
@@ -116,7 +134,7 @@ def test_settings_are_kept(name, kind):
 def test_device_and_training_mode_are_kept():
     """Layer by layer: a frozen encoder in eval mode stays so in a model that trains."""
     model = nn.ModuleList([nn.LSTM(3, 4, device="meta"), nn.GRU(3, 4).eval()])
-    lrn.replace(model, "sru", verbose=False)
+    lrn.replace(model, "olrn", verbose=False)
     assert {parameter.device.type for parameter in model[0].parameters()} == {"meta"}
     assert [unit.training for unit in model] == [True, False]
 
@@ -138,14 +156,24 @@ def test_message(capsys):
     old, new = 4 * 4 * (3 + 4 + 2), 3 * 4 * (3 + 1) + 3 * 4
     assert capsys.readouterr().out == (
         "body.encoder.0: LSTM(3, 4, batch_first=True) -> LRN(3, 4, batch_first=True, norm='rms'), "
-        f"{old} -> {new} parameters\n"
+        f"{old} -> {new} parameters, new weights\n"
     )
+
+
+@pytest.mark.parametrize(("kind", "name"), [(nn.LSTM, "lstm"), (nn.GRU, "gru")])
+def test_message_where_weights_are_kept(kind, name, capsys):
+    lrn.replace(kind(3, 4), name)
+    assert capsys.readouterr().out.endswith("parameters, weights kept\n")
+    lrn.replace(kind(3, 4), name, norm="rms")
+    assert capsys.readouterr().out.endswith("parameters, new weights\n")
 
 
 def test_message_for_the_model_itself_and_for_thousands(capsys):
     """A model without a name is called model; numbers are grouped."""
     lrn.replace(nn.GRU(30, 40), "elrn")
-    assert capsys.readouterr().out == ("model: GRU(30, 40) -> ELRN(30, 40), 8,640 -> 1,240 parameters\n")
+    assert capsys.readouterr().out == (
+        "model: GRU(30, 40) -> ELRN(30, 40), 8,640 -> 1,240 parameters, new weights\n"
+    )
 
 
 def test_silence(capsys):
@@ -198,6 +226,18 @@ def test_layers_parametrised_by_hooks_are_refused():
 def test_nothing_to_replace():
     """Silence would look like success."""
     refused(nn.Sequential(nn.Linear(3, 4)), ValueError, "Sequential has no nn.LSTM or nn.GRU inside")
+    refused(nn.Sequential(nn.GRUCell(3, 4)), ValueError, "no nn.LSTM", "0 (GRUCell) cannot be swapped")
+
+
+def test_wrapped_models_are_refused():
+    """What DistributedDataParallel adds up are the gradients of the parameters that it was made with."""
+
+    class Wrapped(nn.parallel.DistributedDataParallel):
+        def __init__(self, module):
+            nn.Module.__init__(self)
+            self.module = module
+
+    refused(Wrapped(Tagger(nn.LSTM(3, 4))), ValueError, "DistributedDataParallel", "replace first")
 
 
 def test_wrong_names_and_options_change_nothing():
@@ -205,12 +245,28 @@ def test_wrong_names_and_options_change_nothing():
     refused(Tagger(nn.LSTM(3, 4)), ValueError, "unknown unit 'lrm'", "did you mean 'lrn'?", unit="lrm")
     refused(Tagger(nn.LSTM(3, 4)), ValueError, "unknown norm 'batch'", norm="batch")
     refused(Tagger(nn.LSTM(3, 4)), TypeError, "activation", unit="olrn", activation="tanh")
+    refused(Tagger(nn.LSTM(3, 4)), TypeError, "unit must be a name (lrn, ", "or the class", unit=nn.LSTM)
+    refused(Tagger(nn.LSTM(3, 4)), TypeError, "unit must be", unit=lrn.Unit)
 
 
 @pytest.mark.parametrize("name", ["lstm", "sru"])
 def test_a_pair_in_place_of_a_single_state_is_told(name, capsys):
     """Whoever indexes the state of an nn.GRU must hear that it is a pair now."""
-    lrn.replace(nn.GRU(3, 4), name)
+    with pytest.warns(UserWarning, match=says("model: the state was one tensor and is now a pair (h, c)")):
+        lrn.replace(nn.GRU(3, 4), name)
     assert "state now a pair (h, c)" in capsys.readouterr().out
-    lrn.replace(nn.LSTM(3, 4), name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lrn.replace(nn.LSTM(3, 4), name)
     assert "pair" not in capsys.readouterr().out
+
+
+def test_dropout_on_one_layer_is_not_warned_of_twice():
+    """torch has, when the layer was made; what is given here is new."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        layer = nn.LSTM(3, 4, dropout=0.5)
+        warnings.simplefilter("error")
+        assert lrn.replace(layer, verbose=False).dropout == 0.5
+    with pytest.warns(UserWarning, match="dropout=0.2 acts between layers"):
+        lrn.replace(nn.LSTM(3, 4), verbose=False, dropout=0.2)
