@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 import lrn
 from lrn import tasks
-from lrn.checks import FILE, FOLDER, RUN, choice
+from lrn.checks import FILE, FOLDER, RUN, choice, install
 from lrn.files import write_whole
 from lrn.names import TASKS
 from lrn.tasks.asking import Answer, checked, chosen
@@ -243,7 +243,7 @@ def _hint(task: str = "") -> Iterator[None]:
         if not package or "pip install" in str(error):
             raise
         extra = task if task in ("rc", "mt") else "train"
-        said = f"to use this model takes {package}: pip install 'lrn[{extra}]'"
+        said = f"to use this model takes {package}: {install(extra)}"
         raise ModuleNotFoundError(said, name=package) from None
 
 
