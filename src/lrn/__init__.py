@@ -10,6 +10,7 @@ torch.Size([50, 8, 512])
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lrn.migration.distilling import distill
     from lrn.migration.replacing import replace
     from lrn.recurrence import engine, engines
     from lrn.units import ATR, ELRN, GLRN, GRU, LRN, LSTM, OLRN, SRU, UNITS, Unit, make_unit
@@ -28,6 +29,7 @@ __all__ = [
     "UNITS",
     "Unit",
     "__version__",
+    "distill",
     "engine",
     "engines",
     "make_unit",
@@ -35,7 +37,12 @@ __all__ = [
 ]
 
 # Loaded at first use, so that `lrn --help` need not wait for torch.
-_HOME = {"engine": "lrn.recurrence", "engines": "lrn.recurrence", "replace": "lrn.migration.replacing"}
+_HOME = {
+    "distill": "lrn.migration.distilling",
+    "engine": "lrn.recurrence",
+    "engines": "lrn.recurrence",
+    "replace": "lrn.migration.replacing",
+}
 
 
 def __getattr__(name: str) -> Any:
