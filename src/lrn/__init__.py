@@ -10,6 +10,7 @@ torch.Size([50, 8, 512])
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lrn.migration.distilling import distill
     from lrn.migration.replacing import replace
     from lrn.recurrence import engine, engines
     from lrn.share import load
@@ -29,6 +30,7 @@ __all__ = [
     "UNITS",
     "Unit",
     "__version__",
+    "distill",
     "engine",
     "engines",
     "load",
@@ -38,6 +40,7 @@ __all__ = [
 
 # Loaded at first use, so that `lrn --help` need not wait for torch.
 _HOME = {
+    "distill": "lrn.migration.distilling",
     "engine": "lrn.recurrence",
     "engines": "lrn.recurrence",
     "load": "lrn.share",

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from lrn.progress import QUIET_SECONDS, clock
 from lrn.training.learner import Learner
 
 if TYPE_CHECKING:
     from rich.live import Live
-
-# Between lines about progress where there is no terminal; lrn compare, which reads them, asks for more.
-QUIET_SECONDS = float(os.environ.get("LRN_QUIET_SECONDS", "30"))
 
 
 @contextmanager
@@ -89,7 +86,7 @@ class Screen:
         left = done.seconds / share * (1 - share) if share else math.nan
         return (
             f"epoch {epoch + 1}/{config.epochs} {part:4.0%}  loss {loss:.3f}  "
-            f"{tokens / seconds if seconds else 0:,.0f} tokens/s  {_clock(left)} left"
+            f"{tokens / seconds if seconds else 0:,.0f} tokens/s  {clock(left)} left"
         )
 
     def say(self, text: str) -> None:
@@ -107,10 +104,3 @@ class Screen:
             self.say("")  # what it said is over
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
         sys.stderr.flush()
-
-
-def _clock(seconds: float) -> str:
-    if not math.isfinite(seconds):
-        return "?"
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
