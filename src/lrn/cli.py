@@ -44,12 +44,13 @@ Try first:
   lrn train TASK       train a model; the tasks: {", ".join(names.TASKS)}
   lrn evaluate RUN     figures of a trained model
   lrn predict RUN      use a trained model
+  lrn serve RUN        a page on this machine to try a trained model in
   lrn memory RUN       draw what a document classifier remembers of a text
   lrn gradients        draw how far back gradients reach, by unit
   lrn params [TASK]    parameter counts of every unit beside the paper's
   lrn doctor           what is installed, and whether the engine computes what it should
   lrn average RUN      a run with the mean of the weights of another's latest epochs
-  lrn export RUN FILE  weights as safetensors; lrn import RUN FILE brings them back
+  lrn export RUN FILE  a model in one file, for lrn.load; lrn import RUN FILE brings its weights back
 
 `lrn COMMAND --help` explains a command."""
 
@@ -263,6 +264,17 @@ def predict(words: list[str]) -> int:
     return commands.predict(run, options)
 
 
+def serve(words: list[str]) -> int:
+    """A page to try a trained model in."""
+    from lrn import commands
+    from lrn.options import Serve
+
+    options = _read("serve", Serve, words, "run")
+    commands.check_model(options.run)
+    _say(f"{options.run}: reading the model …")
+    return commands.serve(options)
+
+
 def memory(words: list[str]) -> int:
     """What a document classifier remembers of a text."""
     from lrn import commands
@@ -311,7 +323,7 @@ def _options(name: str, command: str) -> type[Any] | None:
 
 
 def export(words: list[str]) -> int:
-    """Weights as safetensors."""
+    """A model in one file."""
     from lrn import commands
     from lrn.options import Export
 
@@ -399,6 +411,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "compare": compare,
     "evaluate": evaluate,
     "predict": predict,
+    "serve": serve,
     "memory": memory,
     "average": average,
     "export": export,

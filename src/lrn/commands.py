@@ -12,8 +12,9 @@ from typing import Any
 
 from lrn import tasks
 from lrn.files import check_folder, check_place
-from lrn.options import Gradients
-from lrn.training.config import TrainConfig
+from lrn.names import MODEL_FILE
+from lrn.options import Gradients, Serve
+from lrn.training.config import TrainConfig, from_dict
 from lrn.training.run import Run
 
 
@@ -150,6 +151,37 @@ def predict(run: Run, options: Any) -> int:
     return 0
 
 
+def check_model(place: str) -> None:
+    """An error unless this is a run folder with weights, or could be a file that was exported from one."""
+    path = Path(place)
+    if path.suffix.lower() == MODEL_FILE and not path.is_dir():
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no file {path}")
+        return
+    if path.is_file():
+        raise ValueError(f"{path}: expected a run folder, or a file that ends in {MODEL_FILE}")
+    run = Run.open(path)
+    run.file("best.ckpt")
+    from_dict(tasks.settings(run.task).train, run.config)
+
+
+def serve(options: Serve) -> int:
+    """A page to try a model in, until Ctrl-C."""
+    from lrn import serve, share
+    from lrn.training import device
+
+    set_threads(options.threads)
+    with serve.bind(options.port) as server:
+        server.show(share.load(options.run, device.choose(options.accelerator)))
+        print(f"{options.run}: {server.address} (Ctrl-C ends it)", flush=True)
+        if options.open:
+            import webbrowser
+
+            webbrowser.open(server.address)
+        server.run()
+    return 0
+
+
 def check_free(files: list[str], overwrite: bool) -> None:
     """An error if one of the files to write cannot be, or is there and may not go."""
     for name in files:
@@ -225,8 +257,8 @@ def average(folder: str, last: int, out: str | None) -> int:
 def export(folder: str, file: str) -> int:
     """A run's best weights with all that they need, in one file."""
     run, path = Run.open(folder), Path(file)
-    if path.suffix.lower() != ".safetensors":
-        raise ValueError(f"{path}: the name must end in .safetensors")
+    if path.suffix.lower() != MODEL_FILE:
+        raise ValueError(f"{path}: the name must end in {MODEL_FILE}")
     if os.path.lexists(path):
         raise ValueError(f"{path} exists; choose another name")
     check_place(path)

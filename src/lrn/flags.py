@@ -61,6 +61,7 @@ KINDS: dict[Any, Kind] = {
     str | None: TEXT,
     list[str]: TEXT,
     int: Kind("int", "a whole number", int),
+    int | None: Kind("int", "a whole number", int),
     float: Kind("float", "a finite number", _finite),
     bool: Kind("bool", "true or false", lambda text: TRUTH[text.lower()]),
 }

@@ -9,3 +9,6 @@ ENGINES = ("cpu", "triton", "parallel", "torch")
 
 COMPARED = "lstm,gru,atr,sru,lrn,olrn"
 """The units that a comparison takes by default."""
+
+MODEL_FILE = ".safetensors"
+"""How the name of a file with a model in it ends."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lrn import checks, names
+from lrn.training.config import ACCELERATORS
 
 
 @dataclass
@@ -50,11 +51,11 @@ class Compare:
 
 @dataclass
 class Export:
-    """Write the best weights of a run as safetensors, for other programs.
+    """Write the best weights of a run, and all that they need, to one file, for lrn.load and other programs.
 
     Args:
         run: the run folder.
-        file: the file to write; it must not exist.
+        file: the file to write, .safetensors; it must not exist.
     """
 
     run: str
@@ -74,6 +75,33 @@ class Import:
     run: str
     file: str
     overwrite: bool = False
+
+
+@dataclass
+class Serve:
+    """Open a page on this machine to try a model in: type, and see what it says while you do.
+
+    Only this machine can reach it (127.0.0.1), and nothing that is typed leaves it. Ctrl-C ends it.
+
+    Args:
+        run: the run folder, or a file that lrn export has written (.safetensors).
+        port: where the page is; by default 8000, or the next one that is free.
+        open: open the page in the browser.
+        accelerator: what computes: cpu, cuda or mps; auto takes a GPU where there is one.
+        threads: threads of this process, at most the cores there are; 0 leaves it to torch.
+    """
+
+    run: str
+    port: int | None = None
+    open: bool = False
+    accelerator: str = "auto"
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        checks.threads(self.threads)
+        self.accelerator = checks.choice("accelerator", self.accelerator, ACCELERATORS)
+        if self.port is not None and not 0 <= self.port <= 65_535:
+            raise ValueError(f"--port must be from 0, which is any free one, to 65535, got {self.port}")
 
 
 @dataclass

@@ -22,7 +22,7 @@ import lrn
 from lrn import tasks
 from lrn.checks import FILE, FOLDER, RUN, choice, install
 from lrn.files import write_whole
-from lrn.names import TASKS
+from lrn.names import MODEL_FILE, TASKS
 from lrn.tasks.asking import Answer, checked, chosen
 from lrn.tasks.base import Loaded, Task
 from lrn.text.store import Folder
@@ -31,7 +31,6 @@ from lrn.training.checkpoint import BestState
 from lrn.training.config import TrainConfig, from_dict
 from lrn.training.run import BUILTIN, Run
 
-ENDING = ".safetensors"
 FORMAT = "1"  # of the file; raised when an older version's can no longer be used
 KEPT = "kept/"  # before the names of what is no weight
 
@@ -192,8 +191,8 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> TrainedModel:
         with _hint(run.task):
             task = tasks.load(run.task)
             return TrainedModel(task, task.load(run), path).eval().to(device)
-    if path.suffix.lower() != ENDING:
-        raise ValueError(f"{path}: expected a file that ends in {ENDING}, or a run folder")
+    if path.suffix.lower() != MODEL_FILE:
+        raise ValueError(f"{path}: expected a file that ends in {MODEL_FILE}, or a run folder")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:

@@ -9,15 +9,12 @@ from html import escape
 from pathlib import Path
 
 from lrn.files import write_text
-from lrn.report import charts, tables
+from lrn.report import charts, palette, tables
 from lrn.report.results import Comparison, Curve, UnitResult, spoken
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --soft: #666; --line: #ddd; --mark: #fdf0e6 }
-@media screen and (prefers-color-scheme: dark) {
-  :root { --ink: #e8e6e3; --paper: #17181a; --soft: #a5a29d; --line: #3a3b3e; --mark: #33251b }
-}
-* { box-sizing: border-box }
+STYLE = (
+    palette.SCHEMES
+    + """* { box-sizing: border-box }
 body { margin: 0 auto; max-width: 1160px; padding: 1.2rem; background: var(--paper); color: var(--ink);
   font: 1rem/1.5 system-ui, sans-serif }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .3rem } h2 { font-size: 1.05rem; margin: 0 0 .4rem }
@@ -53,6 +50,7 @@ dt { color: var(--soft); min-width: 6.8rem } dd { margin: 0; min-width: 0; overf
   .memory svg { min-width: 0; max-height: 105mm } section { break-inside: avoid }
 }
 """
+)
 
 
 def write(results: Comparison, path: Path) -> None:

@@ -22,6 +22,14 @@ OTHER = "#505050"  # of what is none of the units
 FAINT = "#9a9a9a"  # of what stands behind: lines to compare with, curves that are not named
 ACCENT = COLOURS["lrn"]  # of what is pointed at
 
+# Of pages, light and dark: writing, paper, what is less important, lines, and what is marked.
+SCHEMES = """
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --soft: #666; --line: #ddd; --mark: #fdf0e6 }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e8e6e3; --paper: #17181a; --soft: #a5a29d; --line: #3a3b3e; --mark: #33251b }
+}
+"""
+
 # Lines have patterns too, for print without colour: solid for LRN and its kin, dashed for gates with a matrix
 # inside, dotted for what is none of the units.
 _DASHES = {"lstm": "--", "gru": "--", "atr": "-.", "sru": "-."}

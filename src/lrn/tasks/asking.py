@@ -34,8 +34,17 @@ class Field:
 
 @dataclass(frozen=True)
 class Slider:
-    """The values that a page offers for a number among the settings, and the one to begin with."""
+    """The values that a page offers for a number among the settings, and the one to begin with.
 
+    Args:
+        label: what the page calls it.
+        value: the first value.
+        least: the smallest.
+        most: the largest.
+        step: from one value to the next.
+    """
+
+    label: str
     value: float
     least: float
     most: float

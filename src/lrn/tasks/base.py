@@ -181,8 +181,8 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         """What a page shows of an answer with details."""
 
     @abstractmethod
-    def example(self, config: ConfigT) -> list[str]:
-        """A request to begin with, one that the model of these settings may well have an answer to."""
+    def example(self, loaded: Loaded[ConfigT, KeptT, ModelT]) -> list[str]:
+        """A request to begin with, one that the model may well have an answer to; "" where none is known."""
 
     @abstractmethod
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import pytest
 from helpers import says
 
 from lrn import cli
-from lrn.tasks.lm.config import PRESETS, EvaluateConfig, LMConfig, PredictConfig
+from lrn.tasks.lm.config import PRESETS, SETTINGS, EvaluateConfig, LMConfig, PredictConfig
 from lrn.tasks.lm.model import count
 
 # Section 9 of the specification
@@ -190,7 +190,7 @@ def test_wrong_evaluation(own, said):
 @pytest.mark.parametrize("own", [{}, {"prompt": "a", "files": ["b"]}])
 def test_prediction_takes_a_prompt_or_files(own):
     with pytest.raises(ValueError, match=says("--prompt", "--files")):
-        PredictConfig(**own)
+        SETTINGS.check_use(PredictConfig(**own))
 
 
 @pytest.mark.parametrize("name", ["words", "temperature", "top_k", "seed"])

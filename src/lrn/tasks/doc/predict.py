@@ -82,11 +82,15 @@ def views(answer: Answer) -> list[View]:
     words, weights, memory = answer["words"], answer["attention"], answer["memory"]
     if weights:
         shades = [
-            Shade(word, share, f"{weight:.1%} of the attention")
+            Shade(word, share, f"{100 * weight:.1f} % of the attention")
             for word, share, weight in zip(words, above_even(weights), weights, strict=True)
         ]
         shown.append(
-            Shades("attention", shades, "The darker a word, the more its state counts above all others'.")
+            Shades(
+                "attention",
+                shades,
+                "The stronger its colour, the more a word counts when all are pooled; none is an even share.",
+            )
         )
     if memory:
         part = " of the forward direction" if memory["both_directions"] else ""
@@ -96,7 +100,7 @@ def views(answer: Answer) -> list[View]:
                 words, shares_of(memory["left"]), memory["left"], memory["half_life"], strict=True
             )
         ]
-        note = f"The darker a word, the more of it is left in the last state{part}."
+        note = f"The stronger its colour, the more of a word is left in the last state{part}."
         shown.append(Shades("memory", shades, note))
     return shown
 

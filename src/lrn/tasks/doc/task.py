@@ -182,8 +182,8 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
     def views(self, answer: Answer) -> list[View]:
         return predict.views(answer)
 
-    def example(self, config: DocConfig) -> list[str]:
-        return [predict.example(config)]
+    def example(self, loaded: LoadedClassifier) -> list[str]:
+        return [predict.example(loaded.config)]
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.error(config.get("preset", ""), len(data["classes"]), data["train"]["documents"])

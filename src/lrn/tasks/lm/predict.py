@@ -16,7 +16,7 @@ from lrn.tasks.lm.data import encode_file
 from lrn.tasks.lm.evaluate import device_of, in_eval, mean_loss
 from lrn.tasks.lm.model import LanguageModel, State
 from lrn.text.builtin import tokenise
-from lrn.text.vocabulary import END, UNKNOWN, Vocabulary
+from lrn.text.vocabulary import END, SPECIALS, UNKNOWN, Vocabulary
 
 NEXT = 10  # words that may follow to say the probability of
 
@@ -182,19 +182,29 @@ def views(answer: Answer) -> list[View]:
     """The text going on, the next words by their probabilities, and which words of the text were foreseen."""
     rest = [share for share in answer["probabilities"] if share is not None]
     shades = [
-        Shade(token, 0.0 if share is None else round(share, 4), "" if share is None else f"{share:.2%} sure")
+        Shade(
+            token,
+            0.0 if share is None else round(share, 4),
+            "" if share is None else f"probability {share:.4f}",
+        )
         for token, share in zip(answer["tokens"], answer["probabilities"], strict=True)
     ]
+    said: str = answer["continuation"]
+    blank = " " if said.startswith(" ") else ""
     shown: list[View] = [
-        Marks("continuation", [Mark(answer["prompt"]), Mark(answer["continuation"], "", 0)], large=True),
+        Marks("continuation", [Mark(answer["prompt"] + blank), Mark(said[len(blank) :], "", 0)], large=True),
         Bars.of("next word", {one["word"]: one["probability"] for one in answer["next"]}),
     ]
     if rest:
-        note = f"The darker a word, the surer the model was of it. Perplexity: {answer['perplexity']:,.1f}."
-        shown.append(Shades("how foreseen the text is", shades, note))
+        note = f"The stronger the colour, the surer the model was. Perplexity {answer['perplexity']:,.1f}."
+        shown.append(Shades("how expected each word is", shades, note))
     return shown
 
 
-def example(config: LMConfig) -> str:
+def example(config: LMConfig, vocabulary: Vocabulary) -> str:
     """The beginning of a text like those that the model was trained on, as far as its settings tell."""
-    return "return the number of" if config.data is None else "the company said it will"
+    text = "return the number of" if config.data is None else "the company said it will"
+    if all(token in vocabulary for token in tokens_of(text, vocabulary)):
+        return text
+    # A vocabulary is in the order of the training text: its first words began it
+    return " ".join([word for word in vocabulary.words if word not in SPECIALS][:4])

@@ -187,10 +187,10 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
     name, title = "lm", "Language modelling"
     fields = (Field("text", 10_000, lines=3),)
     choices: ClassVar[Settings] = {
-        "words": Slider(30, 1, 200),
-        "temperature": Slider(0.8, 0, 2, 0.1),
-        "top_k": Slider(0, 0, 100),
-        "seed": Slider(1, 1, 100),
+        "words": Slider("words", 30, 1, 200),
+        "temperature": Slider("temperature", 0.8, 0, 2, 0.1),
+        "top_k": Slider("likeliest words only", 0, 0, 100),
+        "seed": Slider("seed", 1, 1, 100),
         "unknown": None,
     }
     monitor = "loss"
@@ -275,8 +275,8 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
     def views(self, answer: Answer) -> list[View]:
         return predict.views(answer)
 
-    def example(self, config: LMConfig) -> list[str]:
-        return [predict.example(config)]
+    def example(self, loaded: LoadedModel) -> list[str]:
+        return [predict.example(loaded.config, loaded.kept.vocabulary)]
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.perplexity(config.get("preset", ""), data.get("tokens", {}).get("train", 0))

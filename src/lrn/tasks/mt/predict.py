@@ -129,9 +129,7 @@ def views(answer: Answer) -> list[View]:
     bars = [
         Bar(one["text"], round(math.exp(one["score"]), 4), f"{one['score']:.3f}") for one in answer["best"]
     ]
-    note = (
-        "Each row is a piece of the translation: the darker a piece of the text, the more it looks at that."
-    )
+    note = "Each row is a piece of the translation: the stronger a colour, the more it looks at that piece."
     return [
         Marks("translation", [Mark(answer["translation"])], large=True),
         Bars("best translations", bars),

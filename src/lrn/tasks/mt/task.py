@@ -118,10 +118,10 @@ class MTTask(Task[MTConfig, Corpus, Kept, Translator]):
     name, title = "mt", "Machine translation"
     fields = (Field("text", 1_000, lines=3),)
     choices: ClassVar[Settings] = {
-        "beam": Slider(4, 1, 12),
-        "nbest": Slider(3, 1, 12),
-        "length_penalty": Slider(0.6, 0, 2, 0.1),
-        "temperature": Slider(0, 0, 2, 0.1),
+        "beam": Slider("beam", 4, 1, 12),
+        "nbest": Slider("translations", 3, 1, 12),
+        "length_penalty": Slider("length penalty", 0.6, 0, 2, 0.1),
+        "temperature": Slider("temperature", 0, 0, 2, 0.1),
         "seed": None,
         "batch_size": None,
         "tokenised": None,
@@ -222,8 +222,8 @@ class MTTask(Task[MTConfig, Corpus, Kept, Translator]):
     def views(self, answer: Answer) -> list[View]:
         return predict.views(answer)
 
-    def example(self, config: MTConfig) -> list[str]:
-        return [predict.example(config)]
+    def example(self, loaded: LoadedModel) -> list[str]:
+        return [predict.example(loaded.config)]
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.bleu(config.get("preset", ""), data["train"]["pairs"])

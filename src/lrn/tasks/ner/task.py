@@ -163,8 +163,8 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
     def views(self, answer: Answer) -> list[View]:
         return predict.views(answer)
 
-    def example(self, config: NERConfig) -> list[str]:
-        return [predict.example(config)]
+    def example(self, loaded: LoadedTagger) -> list[str]:
+        return [predict.example(loaded.config)]
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.f1(config.get("preset", ""), data["train"]["sentences"])

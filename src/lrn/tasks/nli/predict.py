@@ -108,9 +108,7 @@ def _pairs(files: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def views(answer: asking.Answer) -> list[View]:
     """The probabilities of the labels, and what of the premise each word of the hypothesis looks at."""
-    note = (
-        "Each row is a word of the hypothesis: the darker a word of the premise, the more it looks at that."
-    )
+    note = "Each row is a word of the hypothesis: the stronger a colour, the more it looks at that word."
     return [
         Bars.of("label", answer["probabilities"]),
         Attention.of("attention", answer["hypothesis"], answer["premise"], answer["attention"], note),

@@ -218,8 +218,8 @@ class NLITask(Task[NLIConfig, Pairs, Kept, InferenceModel]):
     def views(self, answer: Answer) -> list[View]:
         return predict.views(answer)
 
-    def example(self, config: NLIConfig) -> list[str]:
-        return predict.example(config)
+    def example(self, loaded: LoadedModel) -> list[str]:
+        return predict.example(loaded.config)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.accuracy(config.get("preset", ""), data["train"]["pairs"])

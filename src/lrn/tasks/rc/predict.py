@@ -128,7 +128,7 @@ def views(answer: asking.Answer) -> list[View]:
     ]
     looked = [[list(column)] for column in zip(*answer["looked"], strict=True)]
     words = [text[start:end] for start, end in places]
-    note = "Choose a word of the question: the darker a word of the text, the more it looked at that."
+    note = "Choose a word of the question: the stronger its colour, the more a word of the text looked at it."
     return [
         Marks("answer", [mark for mark in [*marks, Mark(text[done:])] if mark.text], large=True),
         Bars("best answers", bars),

@@ -125,7 +125,7 @@ class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
 
     name, title = "rc", "Reading comprehension"
     fields = (Field("text", 6_000, lines=6), Field("question", 500, lines=1))
-    choices: ClassVar[Settings] = {"best": Slider(3, 1, 5)}
+    choices: ClassVar[Settings] = {"best": Slider("answers", 3, 1, 5)}
     monitor = "f1"
     metric, lower_is_better = "test_f1", False
     tests_last_epoch = True
@@ -199,8 +199,8 @@ class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
     def views(self, answer: Answer) -> list[View]:
         return predict.views(answer)
 
-    def example(self, config: RCConfig) -> list[str]:
-        return predict.example(config)
+    def example(self, loaded: LoadedModel) -> list[str]:
+        return predict.example(loaded.config)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.answers(config.get("preset", ""), data["train"]["asked"])
