@@ -95,10 +95,11 @@ def test_torch_outside_of_the_isolated_build(empty, isolated):
 
 
 def test_torch_outside_by_way_of_a_pth_file(empty, isolated, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    (empty.packages / "elsewhere.pth").write_text(f"{tmp_path / 'elsewhere'}\n")
+    other = tmp_path / "other" / "site-packages"
+    other.mkdir(parents=True)
+    (empty.packages / "other.pth").write_text(f"{other}\n")
     assert lrn_build.find_torch() is None
-    folder = write_torch(tmp_path / "elsewhere")
+    folder = write_torch(other)
     assert lrn_build.find_torch() == str(folder)
 
 
