@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 DIST := dist
-CORE := $(wildcard src/lrn/recurrence/cpu/*.cpp src/lrn/recurrence/cpu/*.h)
+CORE := $(wildcard src/lrn/recurrence/cpu/*.cpp src/lrn/recurrence/cpu/*.h) src/lrn/recurrence/schemas.py
 
 .PHONY: run test bench lint sanitize wheel clean
 .DELETE_ON_ERROR:

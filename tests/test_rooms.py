@@ -16,7 +16,7 @@ SOURCES = Path(__file__).parent.parent / "src" / "lrn"
 # From the ground up. A room imports from its own layer and from those below; "lrn" stands for the package
 # itself and its public names.
 LAYERS = (
-    ("names", "checks", "files", "progress"),
+    ("names", "checks", "files", "late", "progress"),
     ("recurrence",),
     ("units",),
     ("lrn", "migration"),

@@ -9,10 +9,12 @@ torch.Size([50, 8, 512])
 
 from typing import TYPE_CHECKING, Any
 
+from lrn.late import when_torch_is_here
+
 if TYPE_CHECKING:
     from lrn.migration.distilling import distill
     from lrn.migration.replacing import replace
-    from lrn.recurrence import engine, engines
+    from lrn.recurrence import engine, engines, library_path
     from lrn.share import load
     from lrn.units import ATR, ELRN, GLRN, GRU, LRN, LSTM, OLRN, SRU, UNITS, Unit, make_unit
 
@@ -33,6 +35,7 @@ __all__ = [
     "distill",
     "engine",
     "engines",
+    "library_path",
     "load",
     "make_unit",
     "replace",
@@ -43,6 +46,7 @@ _HOME = {
     "distill": "lrn.migration.distilling",
     "engine": "lrn.recurrence",
     "engines": "lrn.recurrence",
+    "library_path": "lrn.recurrence",
     "load": "lrn.share",
     "replace": "lrn.migration.replacing",
 }
@@ -60,3 +64,11 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _register() -> None:
+    """Tell torch of lrn's ops: a model that was exported or compiled with them can be loaded from now on."""
+    import lrn.recurrence  # noqa: F401
+
+
+when_torch_is_here(_register)

@@ -4,7 +4,7 @@ from lrn.recurrence import registration as _registration  # noqa: F401  (registe
 from lrn.recurrence.atr import walk_atr
 from lrn.recurrence.attention import Memory, attend, open_memory
 from lrn.recurrence.cells import CELLS, Cell
-from lrn.recurrence.dispatch import engine, engines
+from lrn.recurrence.dispatch import engine, engines, library_path
 from lrn.recurrence.layer import layer, project
 from lrn.recurrence.matrix import fused_layer, walk_matrix
 from lrn.recurrence.ops import scan
@@ -20,6 +20,7 @@ __all__ = [
     "engines",
     "fused_layer",
     "layer",
+    "library_path",
     "open_memory",
     "project",
     "scan",

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from lrn.recurrence import dispatch, matrix, modes
+from lrn.recurrence.library import library
 from lrn.recurrence.matrix import walk_matrix
 from lrn.recurrence.registration import fake_gradients, one_by_one, second_gradient
 from lrn.recurrence.rows import Rows
-from lrn.recurrence.schemas import library
 
 
 def walk_atr(

@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lrn.recurrence import dispatch, modes
-from lrn.recurrence.schemas import library
+from lrn.recurrence.library import library
 
 _TYPES = (torch.float32, torch.float64)  # that engines take
 _PLAIN = (Tensor, torch.nn.Parameter)

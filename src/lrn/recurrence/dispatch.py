@@ -17,9 +17,11 @@ from typing import Any
 import torch
 
 from lrn import checks, names
-from lrn.recurrence import modes, schemas
+from lrn.recurrence import modes
+from lrn.recurrence.library import library
 
 LIBRARY = "liblrn_cpu"
+ALONE = "liblrn"  # the same engine, and the ops' definitions, for programs without Python
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,29 @@ class Engine:
         return function
 
 
-def _find_library() -> Path | None:
+def _find_library(name: str = LIBRARY) -> Path | None:
     from lrn.recurrence import cpu
 
     for folder in cpu.__path__:  # an editable install has two: the sources and the build's
-        for path in sorted(Path(folder).glob(f"{LIBRARY}.*")):
+        for path in sorted(Path(folder).glob(f"{name}.*")):
             return path
     return None
+
+
+def library_path() -> Path:
+    """Where the library is with which programs run exported models without lrn's Python: C++, or torch alone.
+
+    It has the ops of all units for CPU tensors. Python loads it by ``torch.ops.load_library``, C++ by
+    ``dlopen``. A process that imports lrn has the ops already.
+
+    >>> import lrn
+    >>> lrn.library_path().stem
+    'liblrn'
+    """
+    path = _find_library(ALONE)
+    if path is None:
+        raise ValueError(f"{ALONE} was not built when lrn was installed. {_BUILD}")
+    return path
 
 
 def _load_library() -> str | None:
@@ -74,7 +92,7 @@ def _load_triton() -> str | None:
     if torch.version.cuda is None and torch.version.hip is None:
         return None if INTERPRETED else "this torch is built for the CPU only"
     for op in ("scan", "scan_backward"):
-        schemas.library.impl(op, partial(_run_triton, op), "CUDA")  # which is ROCm's too
+        library.impl(op, partial(_run_triton, op), "CUDA")  # which is ROCm's too
     return None
 
 
@@ -107,7 +125,7 @@ TABLE: dict[str, Engine] = {
 """Every engine by name, in the order of ``names.py``."""
 
 assert tuple(TABLE) == names.ENGINES
-assert schemas.library  # an engine is loaded only after what it implements is known
+assert library  # an engine is loaded only after what it implements is known
 
 
 def _check(name: str) -> None:
@@ -233,4 +251,4 @@ def _run_by(op: str, *args: Any) -> Any:
 
 
 for _op in ("scan", "scan_backward"):
-    schemas.library.impl(f"{_op}.by", partial(_run_by, _op), "CompositeExplicitAutograd")
+    library.impl(f"{_op}.by", partial(_run_by, _op), "CompositeExplicitAutograd")

@@ -24,8 +24,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lrn.recurrence import cells, modes
+from lrn.recurrence.library import library
 from lrn.recurrence.rows import Rows, on
-from lrn.recurrence.schemas import library
 
 Results = tuple[Tensor, Tensor]
 # Of one direction: weight_ih, weight_hh, bias, and the bias of the hidden state's product where it has one.

@@ -15,6 +15,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 compiling = torch.compiler.is_compiling
 """Whether torch.compile or torch.export is tracing this call."""
 
+tracing: Callable[[], bool] = torch.jit.is_tracing  # type: ignore[attr-defined]
+"""Whether torch.jit.trace is recording this call."""
+
 transformed: Callable[[], bool] = torch._C._are_functorch_transforms_active
 """Whether a transform of torch.func (grad, vmap, jacrev, …) is at work."""
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from lrn.recurrence import cells, modes
+from lrn.recurrence.library import library
 from lrn.recurrence.ops import definition, gradient, save
 from lrn.recurrence.rows import Rows
-from lrn.recurrence.schemas import library
 
 
 def _scan(*args: Any) -> Any:

@@ -1,4 +1,7 @@
-"""The schemas of the ops, defined here in Python: an engine implements them, and needs no other one to exist.
+"""The schemas of the ops: the one list of them, which ``library.py`` hands to torch.
+
+Run as a program it prints the same list as C++, for the library that programs without Python load
+(``cpu/schemas.cpp``). So it imports nothing.
 
 Shapes stand where the ops are used: ``ops.py`` (scan), ``atr.py`` (atr), ``attention.py`` (attend),
 ``matrix.py`` (walk, fused). Those of an engine are implemented for its own dispatch key; ``walk``,
@@ -6,8 +9,6 @@ Shapes stand where the ops are used: ``ops.py`` (scan), ``atr.py`` (atr), ``atte
 """
 
 from __future__ import annotations
-
-import torch
 
 _ROWS = "Tensor? lengths, Tensor? batch_sizes, Tensor? reset"
 _GRADIENTS = "Tensor? grad_output, Tensor? grad_final"
@@ -50,8 +51,6 @@ SCHEMAS = (
     f"fused_backward({_GRADIENTS}, bool[] needed, {_FUSED}) -> Tensor[]",
 )
 
-library = torch.library.Library("lrn", "DEF")
-"""What is registered through it ends with it, so it is kept for as long as Python runs."""
-
-for _schema in SCHEMAS:
-    library.define(_schema)
+if __name__ == "__main__":
+    for _schema in SCHEMAS:
+        print(f'm.def("{_schema}");')

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lrn import recurrence
 from lrn.checks import choice
-from lrn.recurrence import Rows
+from lrn.recurrence import Rows, modes
 from lrn.recurrence.cells import ACTIVATIONS
 from lrn.units.unit import Unit, UserState
 
@@ -45,6 +45,7 @@ class ElementwiseUnit(Unit):
         return (
             type(input) is Tensor
             and type(state) is Tensor
+            and not modes.tracing()  # which would record the questions below
             and self.num_layers == 1
             and self.parts == 1
             and not self.lstm_state

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from lrn.recurrence import modes
+from lrn.units.tracing import refuse_proxy
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 SHAPES = {
@@ -20,6 +21,7 @@ SHAPES = {
 
 def check_tensor(unit: str, x: object) -> None:
     if not isinstance(x, Tensor):
+        refuse_proxy(unit, x)
         raise TypeError(f"{unit}: input must be a Tensor or a PackedSequence, got {type(x).__name__}")
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from lrn import recurrence
@@ -28,6 +28,7 @@ from lrn.units.checks import (
     check_state,
     check_tensor,
 )
+from lrn.units.tracing import node, refuse_scripting, refuse_tracing
 
 UserState = Tensor | tuple[Tensor, Tensor]
 Body = Callable[[Tensor, Tensor, Rows], tuple[Tensor, Tensor]]
@@ -172,6 +173,10 @@ class Unit(nn.Module):
     def flatten_parameters(self) -> None:
         """Nothing to do: kept so that code written for ``nn.LSTM`` runs unchanged."""
 
+    def __prepare_scriptable__(self) -> None:
+        """What ``torch.jit.script`` asks for first, of a module and all its parts."""
+        refuse_scripting(self._name)
+
     def extra_repr(self) -> str:
         shown = [f"{self.input_size}, {self.hidden_size}"]
         defaults = {
@@ -211,6 +216,8 @@ class Unit(nn.Module):
                 crosses that border, in either direction.
             hx: ``nn.LSTM``'s name for ``state``, so that code which uses it keeps working.
         """
+        if isinstance(input, fx.Proxy):
+            return node(self, input, state=state, lengths=lengths, reset=reset, hx=hx)  # type: ignore[unreachable]
         if hx is not None:
             if state is not None:
                 raise ValueError(f"{self._name}: state and hx are the same thing; give only one of them")
@@ -230,6 +237,7 @@ class Unit(nn.Module):
                 f"{self._name} is bidirectional: its output at a step needs the steps still to come, "
                 "so it cannot run step by step"
             )
+        refuse_tracing(self._name)
         check_tensor(self._name, input)
         if input.dim() not in (1, 2):
             raise ValueError(
@@ -249,6 +257,7 @@ class Unit(nn.Module):
         >>> torch.equal(unit.recur(unit.project(x))[0], unit(x)[0])
         True
         """
+        refuse_tracing(self._name)
         x = input.data if isinstance(input, PackedSequence) else input
         check_tensor(self._name, x)
         width = getattr(self, f"weight_ih_l{self._layer_index(layer)}").shape[1]
@@ -319,6 +328,7 @@ class Unit(nn.Module):
         reset: Tensor | PackedSequence | None,
     ) -> tuple[Tensor | PackedSequence, UserState]:
         """Bring any input to rows and one state tensor, run ``body`` on them, and bring the results back."""
+        refuse_tracing(self._name)
         parameter = self._first_weight
         if isinstance(input, PackedSequence):
             check_input(self._name, input.data, features, parameter, "packed")

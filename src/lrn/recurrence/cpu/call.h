@@ -53,46 +53,124 @@ inline Tensor with_adjacent_features(const Tensor& x) {
   return last >= 0 && x.size(last) > 1 && x.stride(last) != 1 ? torch::stable::contiguous(x) : x;
 }
 
-// One call: its sizes, checked, and everything the kernels need that a tensor does not hold.
-class Call {
+// Where the rows of a call lie: padded, with or without lengths, or packed.
+class Layout {
  public:
   Problem problem;
+
+  Layout(const OptionalTensor& batch_sizes, bool batch_first)
+      : packed_(batch_sizes.has_value()), batch_first_(batch_first) {}
+
+  int64_t rows() const { return packed_ ? 1 : 2; }  // leading dimensions
+
+  void read_direction(const std::string& direction) {
+    STD_TORCH_CHECK(direction == "forward" || direction == "reverse" || direction == "both",
+                    "lrn: direction must be forward, reverse or both, got '", direction, "'");
+    problem.directions = direction == "both" ? 2 : 1;
+    problem.reverse[0] = direction == "reverse";
+    problem.reverse[1] = true;
+  }
+
+  // The batch is known; the steps are those of x, whose leading dimensions are the rows.
+  void read_rows(const Tensor& x, const OptionalTensor& lengths, const OptionalTensor& batch_sizes) {
+    if (packed_) {
+      read_packing(*batch_sizes, x.size(0));
+      STD_TORCH_CHECK(!lengths.has_value(), "lrn: lengths and batch_sizes exclude each other");
+    } else {
+      problem.steps = x.size(batch_first_ ? 1 : 0);
+      STD_TORCH_CHECK(x.size(batch_first_ ? 0 : 1) == problem.batch, "lrn: state has another batch size than x");
+      if (lengths.has_value()) read_lengths(*lengths);
+    }
+  }
+
+  // A tensor with a row per token: where rows begin.
+  Grid rows_of(const Tensor& x) const {
+    Grid grid{x.data_ptr()};
+    grid.batch = x.stride(packed_ || batch_first_ ? 0 : 1);
+    grid.time = packed_ ? 0 : x.stride(batch_first_ ? 1 : 0);
+    return grid;
+  }
+
+  void read_reset(const Tensor& reset, const Tensor& x) {
+    STD_TORCH_CHECK(reset.scalar_type() == ScalarType::Bool && reset.dim() == rows(), "lrn: reset must be bool");
+    for (int64_t d = 0; d < rows(); ++d) {
+      STD_TORCH_CHECK(reset.size(d) == x.size(d), "lrn: reset must have x's leading dimensions");
+    }
+    problem.reset = rows_of(reset);
+  }
+
+ protected:
+  bool packed_, batch_first_;
+
+ private:
+  std::vector<int64_t> lengths_, first_row_;
+
+  static const int64_t* whole_numbers(const Tensor& x, const char* name) {
+    STD_TORCH_CHECK(x.scalar_type() == ScalarType::Long && x.dim() == 1 && x.is_cpu(), "lrn: ", name,
+                    " must be int64, of one dimension, on the CPU");
+    return static_cast<const int64_t*>(x.data_ptr());
+  }
+
+  void read_lengths(const Tensor& lengths) {
+    const int64_t* data = whole_numbers(lengths, "lengths");
+    STD_TORCH_CHECK(lengths.size(0) == problem.batch, "lrn: lengths must have one entry a row");
+    lengths_.resize(problem.batch);
+    for (int64_t b = 0; b < problem.batch; ++b) {
+      lengths_[b] = data[b * lengths.stride(0)];
+      STD_TORCH_CHECK(lengths_[b] >= 0 && lengths_[b] <= problem.steps, "lrn: lengths must be from 0 to ",
+                      problem.steps, ", got ", lengths_[b]);
+    }
+    problem.lengths = lengths_.data();
+  }
+
+  void read_packing(const Tensor& batch_sizes, int64_t total) {
+    const int64_t* data = whole_numbers(batch_sizes, "batch_sizes");
+    problem.steps = batch_sizes.size(0);
+    first_row_.resize(problem.steps);
+    lengths_.assign(problem.batch, 0);
+    int64_t row = 0, before = problem.batch;
+    for (int64_t t = 0; t < problem.steps; ++t) {
+      const int64_t size = data[t * batch_sizes.stride(0)];
+      STD_TORCH_CHECK(size > 0 && size <= before, "lrn: batch_sizes must be positive and not increase");
+      first_row_[t] = row;
+      row += size;
+      for (int64_t b = size; b < before; ++b) lengths_[b] = t;
+      before = size;
+    }
+    for (int64_t b = 0; b < before; ++b) lengths_[b] = problem.steps;
+    STD_TORCH_CHECK(row == total, "lrn: batch_sizes add up to ", row, ", x has ", total, " rows");
+    problem.lengths = lengths_.data();
+    problem.first_row = first_row_.data();
+  }
+};
+
+// One call: its sizes, checked, and everything the kernels need that a tensor does not hold.
+class Call : public Layout {
+ public:
   const Kernels* kernels;
 
   Call(const Tensor& x, const Tensor& state, const OptionalTensor& weight, const OptionalTensor& lengths,
        const OptionalTensor& batch_sizes, const OptionalTensor& reset, const std::string& cell,
        const std::string& direction, bool batch_first, bool matrix = false)
-      : kernels(find_kernels(instruction_set(), cell, type_of(x))),
+      : Layout(batch_sizes, batch_first),
+        kernels(find_kernels(instruction_set(), cell, type_of(x))),
         x_(with_adjacent_features(x)),
-        state_(with_adjacent_features(state)),
-        packed_(batch_sizes.has_value()),
-        batch_first_(batch_first) {
+        state_(with_adjacent_features(state)) {
     STD_TORCH_CHECK(kernels != nullptr && kernels->matrix == matrix, "lrn: there is no cell '", cell, "'");
-    STD_TORCH_CHECK(direction == "forward" || direction == "reverse" || direction == "both",
-                    "lrn: direction must be forward, reverse or both, got '", direction, "'");
+    read_direction(direction);
     Problem& p = problem;
-    const int64_t rows = packed_ ? 1 : 2;  // leading dimensions
+    const int64_t rows = this->rows();
     STD_TORCH_CHECK(x.dim() == rows + 3, "lrn: x must have ", rows + 3, " dimensions, got ", x.dim());
     STD_TORCH_CHECK(state.dim() == 4, "lrn: state must have 4 dimensions, got ", state.dim());
-    p.directions = x.size(rows);
     p.hidden = x.size(rows + 2);
     p.batch = state.size(2);
-    p.reverse[0] = direction == "reverse";
-    p.reverse[1] = true;
-    STD_TORCH_CHECK(p.directions == (direction == "both" ? 2 : 1) && x.size(rows + 1) == kernels->gates,
+    STD_TORCH_CHECK(x.size(rows) == p.directions && x.size(rows + 1) == kernels->gates,
                     "lrn: x does not fit ", cell, ", ", direction);
     STD_TORCH_CHECK(state.size(0) == kernels->parts && state.size(1) == p.directions && state.size(3) == p.hidden,
                     "lrn: state does not fit x");
     check_type(state, x, "state");
 
-    if (packed_) {
-      read_packing(*batch_sizes, x.size(0));
-      STD_TORCH_CHECK(!lengths.has_value(), "lrn: lengths and batch_sizes exclude each other");
-    } else {
-      p.steps = x.size(batch_first ? 1 : 0);
-      STD_TORCH_CHECK(x.size(batch_first ? 0 : 1) == p.batch, "lrn: state has another batch size than x");
-      if (lengths.has_value()) read_lengths(*lengths);
-    }
+    read_rows(x, lengths, batch_sizes);
     p.x = x_of(x_);
     p.state = state_of(state_);
     if (kernels->vectors > 0) {
@@ -106,13 +184,7 @@ class Call {
     } else {
       STD_TORCH_CHECK(!weight.has_value(), "lrn: ", cell, " has no vectors, weight must be None");
     }
-    if (reset.has_value()) {
-      STD_TORCH_CHECK(reset->scalar_type() == ScalarType::Bool && reset->dim() == rows, "lrn: reset must be bool");
-      for (int64_t d = 0; d < rows; ++d) {
-        STD_TORCH_CHECK(reset->size(d) == x.size(d), "lrn: reset must have x's leading dimensions");
-      }
-      p.reset = rows_of(*reset);
-    }
+    if (reset.has_value()) read_reset(*reset, x);
     const int64_t threads = torch::stable::get_num_threads();
     if (matrix) {
       p.plan_whole_rows(threads);
@@ -121,13 +193,6 @@ class Call {
     }
   }
 
-  // A tensor with a row per token: where rows begin.
-  Grid rows_of(const Tensor& x) const {
-    Grid grid{x.data_ptr()};
-    grid.batch = x.stride(packed_ || batch_first_ ? 0 : 1);
-    grid.time = packed_ ? 0 : x.stride(batch_first_ ? 1 : 0);
-    return grid;
-  }
   Grid x_of(const Tensor& x) const {
     Grid grid = rows_of(x);
     grid.direction = x.stride(x.dim() - 3);
@@ -147,7 +212,7 @@ class Call {
                     " must be on the CPU and of x's type");
   }
   void check_output(const Tensor& x, const Tensor& like, const char* name) const {
-    const int64_t rows = packed_ ? 1 : 2;
+    const int64_t rows = this->rows();
     bool fits = x.dim() == rows + 1 && x.size(rows) == problem.directions * problem.hidden;
     for (int64_t d = 0; fits && d < rows; ++d) fits = x.size(d) == like.size(d);
     STD_TORCH_CHECK(fits, "lrn: ", name, " does not fit x");
@@ -156,7 +221,7 @@ class Call {
   // An output that somebody else made: the kernels write whole rows of adjacent features, each row only once.
   void check_written(const Tensor& x, const Tensor& like, const char* name) const {
     check_output(x, like, name);
-    const int64_t rows = packed_ ? 1 : 2;
+    const int64_t rows = this->rows();
     const bool swapped = !packed_ && x.stride(0) < x.stride(1);
     int64_t taken = x.size(rows);  // elements from the first of a row, or of a run of rows, to behind its last
     bool good = taken <= 1 || x.stride(rows) == 1;
@@ -222,46 +287,6 @@ class Call {
   static constexpr int64_t kWorthAThread = 8192;  // elements; below, waking a thread costs more
 
   Tensor x_, state_, weight_, grad_output_, grad_final_;
-  bool packed_, batch_first_;
-  std::vector<int64_t> lengths_, first_row_;
-
-  static const int64_t* whole_numbers(const Tensor& x, const char* name) {
-    STD_TORCH_CHECK(x.scalar_type() == ScalarType::Long && x.dim() == 1 && x.is_cpu(), "lrn: ", name,
-                    " must be int64, of one dimension, on the CPU");
-    return static_cast<const int64_t*>(x.data_ptr());
-  }
-
-  void read_lengths(const Tensor& lengths) {
-    const int64_t* data = whole_numbers(lengths, "lengths");
-    STD_TORCH_CHECK(lengths.size(0) == problem.batch, "lrn: lengths must have one entry a row");
-    lengths_.resize(problem.batch);
-    for (int64_t b = 0; b < problem.batch; ++b) {
-      lengths_[b] = data[b * lengths.stride(0)];
-      STD_TORCH_CHECK(lengths_[b] >= 0 && lengths_[b] <= problem.steps, "lrn: lengths must be from 0 to ",
-                      problem.steps, ", got ", lengths_[b]);
-    }
-    problem.lengths = lengths_.data();
-  }
-
-  void read_packing(const Tensor& batch_sizes, int64_t total) {
-    const int64_t* data = whole_numbers(batch_sizes, "batch_sizes");
-    problem.steps = batch_sizes.size(0);
-    first_row_.resize(problem.steps);
-    lengths_.assign(problem.batch, 0);
-    int64_t row = 0, before = problem.batch;
-    for (int64_t t = 0; t < problem.steps; ++t) {
-      const int64_t size = data[t * batch_sizes.stride(0)];
-      STD_TORCH_CHECK(size > 0 && size <= before, "lrn: batch_sizes must be positive and not increase");
-      first_row_[t] = row;
-      row += size;
-      for (int64_t b = size; b < before; ++b) lengths_[b] = t;
-      before = size;
-    }
-    for (int64_t b = 0; b < before; ++b) lengths_[b] = problem.steps;
-    STD_TORCH_CHECK(row == total, "lrn: batch_sizes add up to ", row, ", x has ", total, " rows");
-    problem.lengths = lengths_.data();
-    problem.first_row = first_row_.data();
-  }
 };
 
 }  // namespace lrn
