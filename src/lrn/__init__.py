@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lrn.migration.distilling import distill
+    from lrn.migration.quantizing import quantize
     from lrn.migration.replacing import replace
     from lrn.recurrence import engine, engines
     from lrn.units import ATR, ELRN, GLRN, GRU, LRN, LSTM, OLRN, SRU, UNITS, Unit, make_unit
@@ -33,6 +34,7 @@ __all__ = [
     "engine",
     "engines",
     "make_unit",
+    "quantize",
     "replace",
 ]
 
@@ -41,6 +43,7 @@ _HOME = {
     "distill": "lrn.migration.distilling",
     "engine": "lrn.recurrence",
     "engines": "lrn.recurrence",
+    "quantize": "lrn.migration.quantizing",
     "replace": "lrn.migration.replacing",
 }
 
