@@ -13,6 +13,7 @@ from lrn.late import when_torch_is_here
 
 if TYPE_CHECKING:
     from lrn.migration.distilling import distill
+    from lrn.migration.quantizing import quantize
     from lrn.migration.replacing import replace
     from lrn.recurrence import engine, engines, library_path
     from lrn.share import load
@@ -38,6 +39,7 @@ __all__ = [
     "library_path",
     "load",
     "make_unit",
+    "quantize",
     "replace",
 ]
 
@@ -48,6 +50,7 @@ _HOME = {
     "engines": "lrn.recurrence",
     "library_path": "lrn.recurrence",
     "load": "lrn.share",
+    "quantize": "lrn.migration.quantizing",
     "replace": "lrn.migration.replacing",
 }
 

@@ -74,10 +74,16 @@ def carry_flags(swap: Swap) -> None:
         parameter.requires_grad_(not set(swap.counterparts(name)) <= frozen)
 
 
-def carry_hooks(swap: Swap) -> None:
+def describe(module: nn.Module) -> str:
+    """A module in a line, whatever is inside it."""
+    return f"{type(module).__name__}({module.extra_repr()})"
+
+
+def carry_hooks(old: nn.Module, new: nn.Module) -> None:
+    """Give a module the hooks of the one in whose place it comes."""
     for name in CARRIED:
-        setattr(swap.new, name, getattr(swap.old, name))
-    swap.new._is_full_backward_hook = swap.old._is_full_backward_hook
+        setattr(new, name, getattr(old, name))
+    new._is_full_backward_hook = old._is_full_backward_hook
 
 
 def lost(model: nn.Module, swap: Swap) -> Iterator[str]:

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from lrn.checks import choice
 from lrn.migration import optimizers
-from lrn.migration.carried import Swap, carry_flags, carry_hooks, keeps_weights, lost
+from lrn.migration.carried import Swap, carry_flags, carry_hooks, describe, keeps_weights, lost
 from lrn.names import UNITS
 from lrn.units import CLASSES, GRU, Unit
 
@@ -78,7 +78,7 @@ def replace(
         warnings.warn(text, stacklevel=2)
 
     for swap in swaps.values():
-        carry_hooks(swap)
+        carry_hooks(swap.old, swap.new)
     for mend in mending:
         mend.apply()
     for name, module in found.items():
@@ -196,17 +196,13 @@ def _warnings(model: nn.Module, swaps: list[Swap], skipped: list[str]) -> Iterat
 
 def _line(name: str, swap: Swap) -> str:
     said = [
-        f"{name or 'model'}: {_describe(swap.old)} -> {swap.new}",
+        f"{name or 'model'}: {describe(swap.old)} -> {swap.new}",
         f"{_count(swap.old):,} -> {_count(swap.new):,} parameters",
         "weights kept" if swap.kept else "new weights",
     ]
     if swap.new.parts == 2 and isinstance(swap.old, nn.GRU):
         said.append("state now a pair (h, c)")
     return ", ".join(said)
-
-
-def _describe(module: nn.Module) -> str:
-    return f"{type(module).__name__}({module.extra_repr()})"
 
 
 def _count(module: nn.Module) -> int:

@@ -260,7 +260,7 @@ class Unit(nn.Module):
         refuse_tracing(self._name)
         x = input.data if isinstance(input, PackedSequence) else input
         check_tensor(self._name, x)
-        width = getattr(self, f"weight_ih_l{self._layer_index(layer)}").shape[1]
+        width = self.input_size if self._layer_index(layer) == 0 else self.hidden_size * self.directions
         if x.dim() == 0 or x.shape[-1] != width:
             raise ValueError(
                 f"{self._name}.project: layer {layer} reads {width} features, got shape {tuple(x.shape)}"
@@ -403,7 +403,12 @@ class Unit(nn.Module):
         bias = self._joined("bias_ih", layer) if self.bias else None
         if self.norm is None:
             return recurrence.project(x, weight, bias)
-        product = recurrence.project(x, weight, None).unflatten(-1, (self.directions, -1))
+        return self._normalised(layer, recurrence.project(x, weight, None), bias)
+
+    def _normalised(self, layer: int, product: Tensor, bias: Tensor | None) -> Tensor:
+        """Apply the norm of each direction by itself, and its bias."""
+        assert self.norm is not None
+        product = product.unflatten(-1, (self.directions, -1))
         scale = self._joined("norm_ih", layer).view(self.directions, -1)
         bias = None if bias is None else bias.view_as(scale)
         return cells.normalise(product, self.norm, scale, bias).flatten(-2)
