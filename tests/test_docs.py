@@ -31,6 +31,7 @@ from runs import write_text
 
 from lrn import bench, cli, commands, compare, doctor
 from lrn.names import TASKS
+from lrn.serve import Server
 from lrn.tasks.ner import generator
 from lrn.training.run import FORMAT
 
@@ -38,7 +39,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted(page.relative_to(ROOT).as_posix() for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 DRY = ("docs/results.md",)
-TASK_OF = {"docs/memory.md": "doc"}
+TASK_OF = {"docs/memory.md": "doc", "docs/serve.md": "doc"}
 SILENT = ("text", "yaml", "json", "csv", "html", "bibtex", "tex", "diff", "")  # blocks that nobody runs
 
 STEPS = "--epochs 1 --max_steps 2 --threads 1 --overwrite"
@@ -85,6 +86,7 @@ SMALL = {
     "memory doc": "--overwrite",
     "average": "",
     "export": "",
+    "serve": "--threads 1",
     "import": "",
 }
 BUILT_IN = {
@@ -104,6 +106,7 @@ WHOLE = (
     "average",
     "export",
     "import",
+    "serve",
 )  # commands that are the same for all tasks
 LINE = "Anna Becker works for Borealis in Lugano.\n"  # on standard input if a page does not say what
 PAIR_LINE = "A dog sleeps. ||| An animal sleeps.\n"  # the same where pairs are read
@@ -386,6 +389,7 @@ def reader(tmp_path, monkeypatch):
     """Makes one; leaves folder, threads and streams as they were."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LRN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(Server, "serve_forever", lambda self: None)  # as if Ctrl-C came at once
     threads = torch.get_num_threads()
     yield lambda page, dry=False: Reader(page, tmp_path, monkeypatch, dry=dry)
     torch.set_num_threads(threads)
@@ -395,7 +399,7 @@ def reader(tmp_path, monkeypatch):
 def nothing_runs(monkeypatch):
     """Commands stop where their settings have been read and checked."""
     places = [(commands, name) for name in ("train", "resume", "evaluate", "predict", "memory")]
-    places += [(commands, name) for name in ("gradients", "params", "average", "export", "import_")]
+    places += [(commands, name) for name in ("gradients", "params", "average", "export", "import_", "serve")]
     places.append((compare, "compare"))
     for module, name in [*places, (bench, "run"), (doctor, "run")]:
         monkeypatch.setattr(module, name, lambda *args, **more: 0, raising=False)

@@ -59,8 +59,14 @@ class Browser:
             self.driver.terminate()
             self.driver.wait(10)
 
-    def open(self, path: Path) -> None:
-        _call(f"{self.address}/url", {"url": path.resolve().as_uri()})
+    def open(self, where: Path | str) -> None:
+        """Open a file, or an address."""
+        address = where.resolve().as_uri() if isinstance(where, Path) else where
+        _call(f"{self.address}/url", {"url": address})
+
+    def type(self, text: str) -> None:
+        """Type into whatever has the focus."""
+        self.devtools("Input.insertText", text=text)
 
     def ask(self, script: str) -> Any:
         """The value of a JavaScript expression in the page."""
