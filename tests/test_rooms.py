@@ -21,7 +21,7 @@ LAYERS = (
     ("units",),
     ("lrn", "swap"),
     ("training", "text", "nn", "analysis"),
-    ("tasks", "report", "bench"),
+    ("tasks", "report", "bench", "onnx"),
     ("commands", "compare", "doctor", "demo", "flags", "options"),
     ("cli", "__main__"),
 )

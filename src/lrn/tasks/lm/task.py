@@ -6,7 +6,7 @@ import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
@@ -25,6 +25,9 @@ from lrn.training.learner import After, Loss, Place, Step
 from lrn.training.run import Run
 from lrn.training.schedule import optimizer
 from lrn.units import map_state
+
+if TYPE_CHECKING:
+    from lrn.tasks.portable import Portable
 
 VOCABULARY = "vocabulary.json"
 
@@ -253,6 +256,11 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
 
     def predict(self, loaded: LoadedModel, options: PredictConfig) -> None:
         predict.run(loaded.model, loaded.kept.vocabulary, options)
+
+    def portable(self, loaded: LoadedModel, data: Corpus) -> Portable:
+        from lrn.tasks.lm.portable import portable
+
+        return portable(loaded, data)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.perplexity(config.get("preset", ""), data.get("tokens", {}).get("train", 0))

@@ -18,6 +18,7 @@ from lrn.text.lines import each_line
 if TYPE_CHECKING:
     from rich.text import Text
 
+TOKEN = r"'s\b|\w+(?:[-.&/]\w+)*|\S"  # words and punctuation apart
 COLOURS = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold yellow", "MISC": "bold magenta"}
 
 
@@ -27,7 +28,7 @@ def tokenise(text: str) -> list[str]:
     >>> tokenise("Anna's in Lugano, since 1996.")
     ['Anna', "'s", 'in', 'Lugano', ',', 'since', '1996', '.']
     """
-    return re.findall(r"'s\b|\w+(?:[-.&/]\w+)*|\S", text)
+    return re.findall(TOKEN, text)
 
 
 def run(model: Tagger, codes: Codes, device: torch.device, options: PredictConfig) -> None:

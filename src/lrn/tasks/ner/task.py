@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,6 +25,9 @@ from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
 from lrn.training.schedule import optimizer
 from lrn.training.show import bar
+
+if TYPE_CHECKING:
+    from lrn.tasks.portable import Portable
 
 SENTENCES = 64  # to a batch when scoring
 
@@ -148,6 +151,11 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
 
     def predict(self, loaded: LoadedTagger, options: PredictConfig) -> None:
         predict.run(loaded.model, loaded.kept.codes, loaded.device, options)
+
+    def portable(self, loaded: LoadedTagger, data: Dataset) -> Portable:
+        from lrn.tasks.ner.portable import portable
+
+        return portable(loaded, data)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.f1(config.get("preset", ""), data["train"]["sentences"])

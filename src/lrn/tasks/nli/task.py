@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -32,6 +32,9 @@ from lrn.training.config import PARTS
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
 from lrn.training.show import bar
+
+if TYPE_CHECKING:
+    from lrn.tasks.portable import Portable
 
 PAIRS = 64  # to a batch when scoring
 
@@ -202,6 +205,14 @@ class NLITask(Task[NLIConfig, Pairs, Kept, InferenceModel]):
 
     def predict(self, loaded: LoadedModel, options: PredictConfig) -> None:
         predict.run(predict.answerer(loaded.model, loaded.kept.batch_of_words), options)
+
+    def portable(self, loaded: LoadedModel, data: Pairs) -> Portable:
+        from lrn.tasks.nli.portable import portable
+
+        return portable(loaded, data)
+
+    def cannot_leave(self, config: NLIConfig) -> str:
+        return "with a BERT, which cannot leave with it; runs without --bert can" if config.bert else ""
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.accuracy(config.get("preset", ""), data["train"]["pairs"])
