@@ -338,7 +338,7 @@ NEEDS = {
     "compare lm": ("rich", "lightning", "numpy"),
     "evaluate RUN": ("numpy",),
     "predict RUN --prompt a": ("numpy",),
-    "export RUN file": ("safetensors",),
+    "export RUN a.safetensors": ("safetensors",),
     "import RUN run/config.json --overwrite": ("safetensors",),
 }
 

@@ -20,9 +20,9 @@ LAYERS = (
     ("recurrence",),
     ("units",),
     ("lrn", "swap"),
-    ("training", "text", "nn", "analysis"),
-    ("tasks", "report", "bench", "onnx"),
-    ("commands", "compare", "doctor", "demo", "flags", "options"),
+    ("training", "text", "nn", "analysis", "onnx"),
+    ("tasks", "report", "bench"),
+    ("commands", "compare", "doctor", "demo", "export", "flags", "options"),
     ("cli", "__main__"),
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}

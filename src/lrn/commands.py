@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from lrn import tasks
-from lrn.files import check_folder, check_place, write_whole
-from lrn.options import Gradients
+from lrn.files import check_folder, check_place
+from lrn.options import Export, Gradients
 from lrn.training.config import TrainConfig
 from lrn.training.run import Run
 
@@ -222,25 +221,11 @@ def average(folder: str, last: int, out: str | None) -> int:
     return 0
 
 
-def export(folder: str, file: str) -> int:
-    """Plain tensors by name; the run's settings go into the file's header."""
-    run, path = Run.open(folder), Path(file)
-    if os.path.lexists(path):
-        raise ValueError(f"{path} exists; choose another name")
-    check_place(path)
-    run.file("best.ckpt")
-    from safetensors.torch import save
+def export(options: Export) -> int:
+    """Best weights or whole model as files for other programs, in the form that the name's ending says."""
+    from lrn import export
 
-    from lrn.training.checkpoint import BestState
-
-    weights = BestState.load(run.file("best.ckpt"), run.task).model
-    header = {"task": run.task, "config": json.dumps(run.config)}
-    content = save({name: value.contiguous() for name, value in weights.items()}, header)
-    try:
-        write_whole(path, lambda out: out.write(content))
-    except OSError as error:
-        raise OSError(f"{error.strerror}; choose another place") from None
-    print(f"{path}: {_size(weights)}")
+    print(export.export(Run.open(options.run), Path(options.file), options))
     return 0
 
 
@@ -255,6 +240,7 @@ def import_(folder: str, file: str, overwrite: bool) -> int:
     from safetensors import SafetensorError
     from safetensors.torch import load
 
+    from lrn.export.weights import size
     from lrn.training import checkpoint
 
     try:
@@ -268,12 +254,8 @@ def import_(folder: str, file: str, overwrite: bool) -> int:
         checkpoint.save(run.best, run.task, {"model": weights, "figures": {}, "epoch": 0})
     finally:
         run.release()
-    print(f"{run.best}: {_size(weights)}, from {path}")
+    print(f"{run.best}: {size(weights)}, from {path}")
     return 0
-
-
-def _size(weights: dict[str, Any]) -> str:
-    return f"{len(weights)} tensors, {sum(value.numel() for value in weights.values()):,} numbers"
 
 
 def _say(text: str) -> None:

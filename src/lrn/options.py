@@ -50,15 +50,22 @@ class Compare:
 
 @dataclass
 class Export:
-    """Write the best weights of a run as safetensors, for other programs.
+    """Write what a run has learnt for other programs; what is written goes by the ending of the file's name.
+
+    model.safetensors has the best weights. model.onnx has the whole model, with model.json beside it, which
+    says what goes in and comes out; it is checked against the run in onnxruntime before it is there.
 
     Args:
         run: the run folder.
-        file: the file to write; it must not exist.
+        file: the file to write, .safetensors or .onnx.
+        data: where the data is now, if it has moved: a model is checked on it.
+        overwrite: replace files that are there.
     """
 
     run: str
     file: str
+    data: str | None = field(default=None, metadata=checks.FOLDER)
+    overwrite: bool = False
 
 
 @dataclass

@@ -128,7 +128,7 @@ def test_a_full_disk_from_the_start(command, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [["evaluate"], ["predict", "--prompt", "w1"], ["train", "--resume"], ["export", "file"]]
+    "words", [["evaluate"], ["predict", "--prompt", "w1"], ["train", "--resume"], ["export", "a.safetensors"]]
 )
 @pytest.mark.parametrize("name", ["config.json", "about.json", "vocabulary.json", "best.ckpt", "last.ckpt"])
 def test_a_run_that_lacks_a_file(words, name, finished, tmp_path, monkeypatch, capsys):
@@ -247,8 +247,15 @@ def test_what_is_exported(exported, finished):
 def test_export_does_not_overwrite(exported, finished):
     before = exported.read_bytes()
     done = lrn("export", finished, exported)
-    assert (done.code, done.err) == (2, f"lrn: {exported} exists; choose another name\n")
+    assert (done.code, done.err) == (2, f"lrn: {exported} exists; choose another name, or add --overwrite\n")
     assert exported.read_bytes() == before
+
+
+def test_export_overwrites_when_told(exported, finished, tmp_path):
+    file = tmp_path / "weights.safetensors"
+    file.write_text("mine")
+    assert lrn("export", finished, file, "--overwrite").code == 0
+    assert file.read_bytes() == exported.read_bytes()
 
 
 def test_import_does_not_overwrite_unless_told(exported, finished, tmp_path):
@@ -325,18 +332,19 @@ def test_no_file(run, tmp_path, capsys):
 
 
 def test_nothing_to_export(run, tmp_path, capsys):
-    assert cli.main(["export", str(run), str(tmp_path / "file")]) == 2
+    assert cli.main(["export", str(run), str(tmp_path / "a.safetensors")]) == 2
     assert f"{run} has no best.ckpt" in capsys.readouterr().err
-    assert not (tmp_path / "file").exists()
+    assert not (tmp_path / "a.safetensors").exists()
 
 
 def test_export_into_no_folder(finished, tmp_path, capsys):
-    assert cli.main(["export", str(finished), str(tmp_path / "none" / "file")]) == 2
-    assert capsys.readouterr().err.startswith(f"lrn: cannot write {tmp_path / 'none' / 'file'}: No such file")
+    path = tmp_path / "none" / "a.safetensors"
+    assert cli.main(["export", str(finished), str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"lrn: cannot write {path}: No such file")
 
 
 def test_export_below_a_file(finished, tmp_path, capsys):
     (tmp_path / "file").write_text("mine")
-    assert cli.main(["export", str(finished), str(tmp_path / "file" / "weights")]) == 2
-    path = tmp_path / "file" / "weights"
+    path = tmp_path / "file" / "a.safetensors"
+    assert cli.main(["export", str(finished), str(path)]) == 2
     assert capsys.readouterr().err == f"lrn: cannot write {path}: Not a directory; choose another place\n"

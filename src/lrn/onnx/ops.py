@@ -33,7 +33,7 @@ class _Given:
         assert x.shape is not None
         assert state.shape is not None
         self.nodes, self.stored, self.kind = Nodes(), x.dtype, wide(x.dtype)
-        self.hidden = _known(state, 3)
+        self.name, self.hidden = f"{x.name}.{state.name}", _known(state, 3)
         self.layout = Layout(self.nodes, self.wide(state), lengths, batch_sizes, reset, batch_first)
         time = x.shape[1 if batch_first else 0]
         self.one_step = batch_sizes is None and isinstance(time, int) and time == 1
@@ -93,7 +93,9 @@ def scan(
         new = STEPS[cell](nodes, x, state, vectors[d])
         return new, new[1:]  # of SRU's pair, c is the op's second result
 
-    walk = Walk(given.layout, given.kind, known.gates, known.parts, direction, take, known.parts == 2)
+    walk = Walk(
+        given.name, given.layout, given.kind, known.gates, known.parts, direction, take, known.parts == 2
+    )
     walked = walk.over(given.flat(ways * known.gates * given.hidden), given.one_step)
     results = given.results(walked)
     given.nodes.given()
@@ -167,7 +169,7 @@ def _walked(
         return new, found if keep else []
 
     over = given.flat(ways * known.gates * given.hidden) if x is None else x
-    walked = Walk(given.layout, given.kind, known.gates, known.parts, direction, take, keep)
+    walked = Walk(given.name, given.layout, given.kind, known.gates, known.parts, direction, take, keep)
     return given.results(walked.over(over, given.one_step))
 
 

@@ -122,9 +122,11 @@ class Walked:
 class Walk:
     """What a walk needs to know: the layout, sizes, the direction, and the step.
 
-    ``gates`` products of the input, ``parts`` tensors in the state; ``take`` is the step.
+    ``gates`` products of the input, ``parts`` tensors in the state; ``take`` is the step. ``name`` stands
+    before those of the values inside the loop, which must not be names of the graph around it.
     """
 
+    name: str
     layout: Layout
     kind: ir.DataType
     gates: int
@@ -171,10 +173,11 @@ class Walk:
         body = Nodes()
         types = {"x": self.kind, "real": ir.DataType.BOOL, "border": ir.DataType.BOOL}
         inside = [
-            [ir.val(f"state_{d}_{n}", self.kind) for n in range(len(state))] for d, state in enumerate(states)
+            [ir.val(f"{self.name}.state_{d}_{n}", self.kind) for n in range(len(state))]
+            for d, state in enumerate(states)
         ]
         now = [
-            {name: ir.val(f"{name}_{d}", types[name]) for name in sequence}
+            {name: ir.val(f"{self.name}.{name}_{d}", types[name]) for name in sequence}
             for d, sequence in enumerate(sequences)
         ]
         results = [self._step(body, d, now[d], inside[d]) for d in range(len(states))]
@@ -183,6 +186,8 @@ class Walk:
         ends = [body("Identity", value) for value in [*finals, *outputs]]  # no output may be there twice
         for value in ends:
             value.dtype = self.kind
+        for number, value in enumerate(value for node in body.made for value in node.outputs):
+            value.name = f"{self.name}.{number}"
         ways = [int(reverse) for reverse in REVERSE[self.direction]]
         graph = ir.Graph(
             [*(value for state in inside for value in state), *(v for each in now for v in each.values())],
