@@ -20,9 +20,9 @@ LAYERS = (
     ("recurrence",),
     ("units",),
     ("lrn", "migration"),
-    ("training", "text", "nn", "analysis"),
+    ("training", "text", "nn", "analysis", "onnx"),
     ("tasks", "report", "bench"),
-    ("commands", "compare", "doctor", "demo", "flags", "options", "serve", "share"),
+    ("commands", "compare", "doctor", "demo", "export", "flags", "options", "serve", "share"),
     ("cli", "__main__"),
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}

@@ -32,6 +32,10 @@ EXTRAS = {
     "sacrebleu": "mt",
     "sacremoses": "mt",
     "tokenizers": "mt",
+    "onnx": "onnx",
+    "onnx_ir": "onnx",
+    "onnxruntime": "onnx",
+    "onnxscript": "onnx",
 }
 NO_MEMORY = ("not enough memory", "can't allocate", "out of memory")
 OVERVIEW = f"""\
@@ -50,7 +54,7 @@ Try first:
   lrn params [TASK]    parameter counts of every unit beside the paper's
   lrn doctor           what is installed, and whether the engine computes what it should
   lrn average RUN      a run with the mean of the weights of another's latest epochs
-  lrn export RUN FILE  a model in one file, for lrn.load; lrn import RUN FILE brings its weights back
+  lrn export RUN FILE  a model in one file, for lrn.load and lrn import RUN FILE, or as ONNX
 
 `lrn COMMAND --help` explains a command."""
 
@@ -323,12 +327,11 @@ def _options(name: str, command: str) -> type[Any] | None:
 
 
 def export(words: list[str]) -> int:
-    """A model in one file."""
+    """Weights or a whole model for other programs."""
     from lrn import commands
     from lrn.options import Export
 
-    options = _read("export", Export, words, "run", "file")
-    return commands.export(options.run, options.file)
+    return commands.export(_read("export", Export, words, "run", "file"))
 
 
 def import_(words: list[str]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from lrn import tasks
 from lrn.files import check_folder, check_place
 from lrn.names import MODEL_FILE
-from lrn.options import Gradients, Serve
+from lrn.options import Export, Gradients, Serve
 from lrn.training.config import TrainConfig, from_dict
 from lrn.training.run import Run
 
@@ -254,19 +253,11 @@ def average(folder: str, last: int, out: str | None) -> int:
     return 0
 
 
-def export(folder: str, file: str) -> int:
-    """A run's best weights with all that they need, in one file."""
-    run, path = Run.open(folder), Path(file)
-    if path.suffix.lower() != MODEL_FILE:
-        raise ValueError(f"{path}: the name must end in {MODEL_FILE}")
-    if os.path.lexists(path):
-        raise ValueError(f"{path} exists; choose another name")
-    check_place(path)
-    run.file("best.ckpt")
-    from lrn import share
+def export(options: Export) -> int:
+    """Best weights or whole model as files for other programs, in the form that the name's ending says."""
+    from lrn import export
 
-    weights = share.save(run, path)
-    print(f"{path}: {_size(weights)}")
+    print(export.export(Run.open(options.run), Path(options.file), options))
     return 0
 
 
@@ -279,6 +270,7 @@ def import_(folder: str, file: str, overwrite: bool) -> int:
         raise FileNotFoundError(f"there is no file {path}")
     run.check_unlocked()
     from lrn import share
+    from lrn.export.weights import size
     from lrn.training import checkpoint
 
     weights = share.weights_of(share.read(path)[1])
@@ -289,12 +281,8 @@ def import_(folder: str, file: str, overwrite: bool) -> int:
         checkpoint.save(run.best, run.task, {"model": weights, "figures": {}, "epoch": 0})
     finally:
         run.release()
-    print(f"{run.best}: {_size(weights)}, from {path}")
+    print(f"{run.best}: {size(weights)}, from {path}")
     return 0
-
-
-def _size(weights: dict[str, Any]) -> str:
-    return f"{len(weights)} tensors, {sum(value.numel() for value in weights.values()):,} numbers"
 
 
 def _say(text: str) -> None:

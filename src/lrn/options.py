@@ -51,15 +51,23 @@ class Compare:
 
 @dataclass
 class Export:
-    """Write the best weights of a run, and all that they need, to one file, for lrn.load and other programs.
+    """Write what a run has learnt for other programs; what is written goes by the ending of the file's name.
+
+    model.safetensors has the best weights and all that they need, for lrn.load and lrn import. model.onnx has
+    the whole model, with model.json beside it, which says what goes in and comes out; it is checked against
+    the run in onnxruntime before it is there.
 
     Args:
         run: the run folder.
-        file: the file to write, .safetensors; it must not exist.
+        file: the file to write, .safetensors or .onnx.
+        data: where the data is now, if it has moved: a model is checked on it.
+        overwrite: replace files that are there.
     """
 
     run: str
     file: str
+    data: str | None = field(default=None, metadata=checks.FOLDER)
+    overwrite: bool = False
 
 
 @dataclass

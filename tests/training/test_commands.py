@@ -248,8 +248,15 @@ def test_what_is_exported(exported, finished):
 def test_export_does_not_overwrite(exported, finished):
     before = exported.read_bytes()
     done = lrn("export", finished, exported)
-    assert (done.code, done.err) == (2, f"lrn: {exported} exists; choose another name\n")
+    assert (done.code, done.err) == (2, f"lrn: {exported} exists; choose another name, or add --overwrite\n")
     assert exported.read_bytes() == before
+
+
+def test_export_overwrites_when_told(exported, finished, tmp_path):
+    file = tmp_path / "weights.safetensors"
+    file.write_text("mine")
+    assert lrn("export", finished, file, "--overwrite").code == 0
+    assert file.read_bytes() == exported.read_bytes()
 
 
 def test_import_does_not_overwrite_unless_told(exported, finished, tmp_path):

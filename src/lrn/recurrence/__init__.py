@@ -2,10 +2,11 @@
 
 from lrn.recurrence import registration as _registration  # noqa: F401  (registers)
 from lrn.recurrence.atr import walk_atr
-from lrn.recurrence.attention import Memory, attend, open_memory
+from lrn.recurrence.attention import Memory, attend, open_memory, padded_memory
 from lrn.recurrence.cells import CELLS, Cell
 from lrn.recurrence.dispatch import engine, engines, library_path
 from lrn.recurrence.layer import layer, project
+from lrn.recurrence.loop import loop
 from lrn.recurrence.matrix import fused_layer, walk_matrix
 from lrn.recurrence.ops import scan
 from lrn.recurrence.rows import Rows
@@ -21,7 +22,9 @@ __all__ = [
     "fused_layer",
     "layer",
     "library_path",
+    "loop",
     "open_memory",
+    "padded_memory",
     "project",
     "scan",
     "walk_atr",

@@ -39,6 +39,8 @@ _PLAIN = (Tensor, torch.nn.Parameter)
 class Memory:
     """What ``attend`` looks at: B sequences, one behind the other and without padding. Shapes as above.
 
+    Of a memory that is padded all the same, ``keys`` and ``values`` are ``[B, P, W]``.
+
     ``starts`` has the rows at which the sequences begin, and the one behind the last; ``longest`` is the
     number of positions of the longest of them, which the host must know.
     """
@@ -68,6 +70,24 @@ def open_memory(keys: Tensor, values: Tensor, starts: Tensor, longest: int) -> M
         shared = _Shared.of(_adjacent(keys), _adjacent(values))
         return Memory(keys, values, starts, longest, _shared=shared)
     return Memory(keys, values, starts, longest, _padded=_Padded.of(keys, values, starts, longest))
+
+
+def padded_memory(keys: Tensor, values: Tensor, real: Tensor) -> Memory:
+    """A memory of sequences that lie padded, for graphs that are exported: the engine's op has none of it.
+
+    Args:
+        keys, values: ``[B, P, W]``; what is not real must be numbers all the same.
+        real: ``[B, P]``, True where a position is.
+
+    >>> import torch
+    >>> real = torch.tensor([[True, True], [True, False]])
+    >>> memory = padded_memory(torch.randn(2, 2, 4), torch.randn(2, 2, 4), real)
+    >>> context, weights = attend(memory, torch.randn(2, 4), torch.randn(4))
+    >>> context.shape, weights[1, 0]
+    (torch.Size([2, 4]), tensor([1., 0.]))
+    """
+    starts = keys.shape[1] * torch.arange(keys.shape[0] + 1, device=keys.device)
+    return Memory(keys, values, starts, keys.shape[1], _padded=_Padded(keys, values, real))
 
 
 def attend(memory: Memory, query: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
@@ -143,7 +163,7 @@ def _check_starts(starts: list[int], rows: int, longest: int) -> None:
 
 
 def _check_query(memory: Memory, query: Tensor, score: Tensor) -> None:
-    width, batch = memory.keys.shape[1], memory.starts.shape[0] - 1
+    width, batch = memory.keys.shape[-1], memory.starts.shape[0] - 1
     _check_numbers("attend", "query", query)
     _check_numbers("attend", "score", score)
     if query.dim() != 2 or query.shape[1] != width or query.shape[0] > batch:
@@ -207,7 +227,7 @@ def _define(memory: Memory, query: Tensor, score: Tensor) -> tuple[Tensor, Tenso
 
 def definition(padded: _Padded, query: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
     """``attend`` in plain torch, which everything is tested against. Nothing is read back from a device."""
-    batch, size = len(query), len(score)
+    batch, size = query.shape[0], score.shape[0]  # not len(), which would fix the number of rows in a graph
     kind = torch.promote_types(query.dtype, padded.keys.dtype)
     if not modes.autocast(query):  # which leaves parameters as they are, and means the others' type
         kind = torch.promote_types(kind, score.dtype)

@@ -83,3 +83,10 @@ def constant(function: F) -> F:
     # What torch.compiler.assume_constant_result would set; that function takes a second to import.
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
+
+
+def traced_loop(step: Callable[[Any, Any], Any], state: Any, steps: Any) -> Any:
+    """A loop over the leading dimension of tensors that stays a loop in an exported graph."""
+    from torch._higher_order_ops.scan import scan
+
+    return scan(step, state, steps)

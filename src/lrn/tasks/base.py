@@ -28,6 +28,7 @@ from lrn.training.run import Run
 from lrn.training.show import bar
 
 if TYPE_CHECKING:
+    from lrn.tasks.portable import Portable
     from lrn.training.loop import Loop
 
 Progress = Callable[[float], None]  # is told the share that is done
@@ -209,6 +210,14 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         """The same for an example of the test data; None where there is none."""
         return None
 
+    def portable(self, loaded: Loaded[ConfigT, KeptT, ModelT], data: DataT) -> Portable:
+        """The model as graphs of plain tensors, with examples of the data: see :mod:`lrn.tasks.portable`."""
+        raise ValueError(f"{self.name} has no graphs for other programs")
+
+    def cannot_leave(self, config: ConfigT) -> str:
+        """Why a model of such settings cannot be had as graphs of plain tensors; "" if it can."""
+        return ""
+
     # What follows ------------------------------------------------------------------------------
 
     def prepare(self, config: ConfigT) -> TaskLearner[Any, Any, Any, Any, Any]:
@@ -296,6 +305,16 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         data = self._read(loaded.config, run.data(options.data))
         self.check_fits(loaded.kept, data, run, options)
         return {"part": options.part, **self.score(loaded, data, options, "evaluating").to_json()}
+
+    def leaving(self, run: Run, moved: str | None = None) -> Portable:
+        """What leaves a run: the graphs of its best weights, checked on its own data."""
+        reason = self.cannot_leave(self.config_of(run))
+        if reason:
+            raise ValueError(f"{run.folder} is a run of {self.name} {reason}")
+        loaded = self.load(run)
+        data = self._read(loaded.config, run.data(moved))
+        with torch.no_grad():
+            return self.portable(loaded, data)
 
     def finish(self, loop: Loop, run: Run) -> dict[str, Any]:
         """Test what a training has come to, and write it down: the best weights and, where the paper does so,

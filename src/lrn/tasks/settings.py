@@ -28,6 +28,7 @@ class TaskSettings:
             they depend on other settings there are none, and ``check`` looks for them.
         described: how the files are called, in words, where a list of their names would be too long.
         builtin: names of built-in data beside that without a name.
+        graphs: the names of the graphs that leave it; empty where there is one only.
         check: raises an error for settings of a training that name what cannot be used; nothing slow.
         check_use: the same for settings of ``lrn predict``.
     """
@@ -42,6 +43,7 @@ class TaskSettings:
     files: tuple[tuple[str, ...], ...] = ()
     described: str = ""
     builtin: tuple[str, ...] = ()
+    graphs: tuple[str, ...] = ("",)
     check: Callable[[Any], None] = lambda config: None
     check_use: Callable[[Any], None] = lambda options: None
 

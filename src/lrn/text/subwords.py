@@ -31,7 +31,7 @@ class Subwords:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         self._model = tokenizer.model
-        merges = json.loads(tokenizer.to_str())["model"]["merges"]
+        merges = self.to_json()["model"]["merges"]
         self._parts: dict[str, tuple[str, str]] = {}
         for first, second in merges:
             self._parts.setdefault(first + second, (first, second))
@@ -76,6 +76,10 @@ class Subwords:
     def save(self, path: Path) -> None:
         """Write the merges in the form of ``tokenizers``: whole or, when something fails, not at all."""
         write_text(path, self._tokenizer.to_str(pretty=True) + "\n")
+
+    def to_json(self) -> Any:
+        """The merges as what a file of ``tokenizers`` holds."""
+        return json.loads(self._tokenizer.to_str())
 
     @classmethod
     def read(cls, text: str, source: object) -> Subwords:

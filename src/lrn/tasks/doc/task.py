@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -41,6 +41,9 @@ from lrn.text.vocabulary import SPECIALS
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
 from lrn.training.show import bar
+
+if TYPE_CHECKING:
+    from lrn.tasks.portable import Portable
 
 DOCUMENTS = 64  # to a batch when scoring
 
@@ -184,6 +187,11 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
 
     def example(self, loaded: LoadedClassifier) -> list[str]:
         return [predict.example(loaded.config)]
+
+    def portable(self, loaded: LoadedClassifier, data: Documents) -> Portable:
+        from lrn.tasks.doc.portable import portable
+
+        return portable(loaded, data)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.error(config.get("preset", ""), len(data["classes"]), data["train"]["documents"])

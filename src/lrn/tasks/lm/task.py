@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from torch import Tensor
 
@@ -29,6 +29,9 @@ from lrn.training.learner import After, Loss, Place, Step
 from lrn.training.run import Run
 from lrn.training.schedule import optimizer
 from lrn.units import map_state
+
+if TYPE_CHECKING:
+    from lrn.tasks.portable import Portable
 
 VOCABULARY = "vocabulary.json"
 
@@ -277,6 +280,11 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
 
     def example(self, loaded: LoadedModel) -> list[str]:
         return [predict.example(loaded.config, loaded.kept.vocabulary)]
+
+    def portable(self, loaded: LoadedModel, data: Corpus) -> Portable:
+        from lrn.tasks.lm.portable import portable
+
+        return portable(loaded, data)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.perplexity(config.get("preset", ""), data.get("tokens", {}).get("train", 0))

@@ -233,6 +233,7 @@ SETTINGS = TaskSettings(
     counted={"paper": {"types": 55_300}},
     note="With 55,300 types of pieces in both languages together; the paper does not say how many it had.",
     described="pairs of files like train.en and train.de",
+    graphs=("encoder", "decoder"),
     check=_check,
     check_use=_check_use,
 )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,9 @@ from lrn.training.config import PARTS
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
 from lrn.training.show import bar
+
+if TYPE_CHECKING:
+    from lrn.tasks.portable import Portable
 
 WHOLE = "train without broken pairs"  # where a run keeps them while it is used
 
@@ -224,6 +227,11 @@ class MTTask(Task[MTConfig, Corpus, Kept, Translator]):
 
     def example(self, loaded: LoadedModel) -> list[str]:
         return [predict.example(loaded.config)]
+
+    def portable(self, loaded: LoadedModel, data: Corpus) -> Portable:
+        from lrn.tasks.mt.portable import portable
+
+        return portable(loaded, data)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.bleu(config.get("preset", ""), data["train"]["pairs"])

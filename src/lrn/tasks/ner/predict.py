@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 SENTENCES = 64  # to a batch
+TOKEN = r"'s\b|\w+(?:[-.&/]\w+)*|\S"  # words and punctuation apart
 COLOURS = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold yellow", "MISC": "bold magenta"}
 
 
@@ -29,7 +30,7 @@ def tokenise(text: str) -> list[str]:
     >>> tokenise("Anna's in Lugano, since 1996.")
     ['Anna', "'s", 'in', 'Lugano', ',', 'since', '1996', '.']
     """
-    return re.findall(r"'s\b|\w+(?:[-.&/]\w+)*|\S", text)
+    return re.findall(TOKEN, text)
 
 
 def run(answer: Callable[[str], Answer], options: PredictConfig) -> None:

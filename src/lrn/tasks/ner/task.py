@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -28,6 +28,9 @@ from lrn.training.config import PARTS
 from lrn.training.learner import Loss, Place
 from lrn.training.schedule import optimizer
 from lrn.training.show import bar
+
+if TYPE_CHECKING:
+    from lrn.tasks.portable import Portable
 
 LoadedTagger = Loaded[NERConfig, "Kept", Tagger]
 
@@ -165,6 +168,11 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
 
     def example(self, loaded: LoadedTagger) -> list[str]:
         return [predict.example(loaded.config)]
+
+    def portable(self, loaded: LoadedTagger, data: Dataset) -> Portable:
+        from lrn.tasks.ner.portable import portable
+
+        return portable(loaded, data)
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.f1(config.get("preset", ""), data["train"]["sentences"])

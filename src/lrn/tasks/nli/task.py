@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -36,6 +36,9 @@ from lrn.training.config import PARTS
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
 from lrn.training.show import bar
+
+if TYPE_CHECKING:
+    from lrn.tasks.portable import Portable
 
 PAIRS = 64  # to a batch when scoring
 
@@ -220,6 +223,14 @@ class NLITask(Task[NLIConfig, Pairs, Kept, InferenceModel]):
 
     def example(self, loaded: LoadedModel) -> list[str]:
         return predict.example(loaded.config)
+
+    def portable(self, loaded: LoadedModel, data: Pairs) -> Portable:
+        from lrn.tasks.nli.portable import portable
+
+        return portable(loaded, data)
+
+    def cannot_leave(self, config: NLIConfig) -> str:
+        return "with a BERT, which cannot leave with it; runs without --bert can" if config.bert else ""
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.accuracy(config.get("preset", ""), data["train"]["pairs"])

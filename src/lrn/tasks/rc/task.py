@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -46,6 +46,9 @@ from lrn.training.config import PARTS
 from lrn.training.learner import Loss, Place
 from lrn.training.run import Run
 from lrn.training.show import bar
+
+if TYPE_CHECKING:
+    from lrn.tasks.portable import Portable
 
 QUESTIONS = 32  # to a batch when scoring
 
@@ -201,6 +204,14 @@ class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
 
     def example(self, loaded: LoadedModel) -> list[str]:
         return predict.example(loaded.config)
+
+    def portable(self, loaded: LoadedModel, data: Dataset) -> Portable:
+        from lrn.tasks.rc.portable import portable
+
+        return portable(loaded, data)
+
+    def cannot_leave(self, config: RCConfig) -> str:
+        return "with an ELMo, which cannot leave with it; runs without --elmo can" if config.elmo else ""
 
     def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
         return paper.answers(config.get("preset", ""), data["train"]["asked"])
