@@ -116,6 +116,20 @@ def test_the_teacher_and_the_modes_stay():
     assert torch.equal(torch.get_rng_state(), drawn)
 
 
+def test_the_teacher_evaluates_and_the_student_trains():
+    """Dropout is the student's alone; agreement is measured without any."""
+    teacher, student = pair(dropout=0.3)
+    seen = []
+
+    def run(model, batch):
+        seen.append((model is teacher, model.training, model.drop.training))
+        return model(batch)
+
+    distill(teacher.train(), student.eval(), inputs(2), steps=1, call=run)
+    measured = [(True, False, False), (False, False, False)] * 2
+    assert seen == [*measured, (True, False, False), (False, True, True), *measured]
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_seed_decides(seed):
     """Dropout, and the order of a DataLoader."""
