@@ -204,12 +204,13 @@ def test_three_lines_without_what_trains(shared, tmp_path):
 
 @pytest.mark.parametrize("package", ["numpy", "safetensors"])
 def test_a_package_that_is_missing(package, shared, monkeypatch):
+    file = shared("doc")[1]
     for name in [name for name in sys.modules if name.partition(".")[0] == "safetensors"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "lrn.tasks.doc.task")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ModuleNotFoundError, match=rf"{package}: pip install 'lrn\[train\]'"):
-        library.load(shared("doc")[1])
+    with pytest.raises(ModuleNotFoundError, match=rf"{package}: pip install 'lrn-torch\[train\]'"):
+        library.load(file)
 
 
 def test_what_is_in_the_file(shared):
