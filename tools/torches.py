@@ -3,9 +3,10 @@
     make wheel
     python tools/torches.py dist/lrn_torch-0.2.0-py3-none-linux_x86_64.whl 2.10.0 2.15.0
 
-Installs each torch with all that it requires (gigabytes, where it is a CUDA build) and the wheel, runs
-``lrn doctor`` and ``benchmarks/agreement.py`` there, prints a table, and ends with 1 if anything is wrong.
-The environments are made below ``--folder``, one after the other, and deleted.
+Installs each torch with all that it requires (gigabytes, where it is a CUDA build) and the wheel. There it
+runs ``lrn doctor``, ``benchmarks/agreement.py``, and the tests of the library for programs without Python;
+prints a table, and ends with 1 if anything is wrong. The environments are made below ``--folder``, one after
+the other, and deleted.
 """
 
 from __future__ import annotations
@@ -22,8 +23,17 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-LIBRARY = "lrn/recurrence/cpu/liblrn_cpu.so"
-HEADER = ("torch", "Python", "self-check", "largest difference / allowed", "random problems", "mismatches")
+LIBRARIES = ("lrn/recurrence/cpu/liblrn_cpu.so", "lrn/recurrence/cpu/liblrn.so")
+HEADER = {
+    "torch": "torch",
+    "python": "Python",
+    "checked": "self-check",
+    "worst": "largest difference / allowed",
+    "problems": "random problems",
+    "mismatches": "mismatches",
+    "passed": "tests without Python",
+    "failed": "failed",
+}
 
 
 @dataclass(frozen=True)
@@ -36,11 +46,14 @@ class Row:
     worst: float  # the largest difference among them, as a share of what is allowed
     problems: int  # of benchmarks/agreement.py
     mismatches: int
+    passed: int  # of tests/recurrence/cpu/test_alone.py
+    failed: int
 
     @property
     def good(self) -> bool:
-        """Whether the engine ran, and agreed with the definition everywhere."""
-        return self.checked > 0 and self.worst <= 1 and self.problems > 0 and self.mismatches == 0
+        """Whether both libraries ran, and agreed with the definition everywhere."""
+        ran = self.checked > 0 and self.problems > 0 and self.passed > 0
+        return ran and self.worst <= 1 and not self.mismatches and not self.failed
 
 
 def run(*words: object) -> str:
@@ -54,16 +67,28 @@ def run(*words: object) -> str:
 
 
 def examine(python: Path, seconds: float, cases: int) -> Row:
-    """Both checks in the environment of an interpreter."""
+    """All checks in the environment of an interpreter."""
     doctor = run(python, "-m", "lrn", "doctor", "--seconds", seconds)
-    version = search(r"^  torch +(\S+)", doctor)[1]
     checked = search(
         r"the cpu engine \S+ \S+ the definition on (\d+) problems.*largest difference (\S+) of", doctor
     )
     agreement = run(python, ROOT / "benchmarks" / "agreement.py", "--engine", "cpu", "--cases", cases)
     counted = search(r"(\d+) cases, (\d+) mismatches", agreement)
-    python_version = search(r"Python (\S+),", doctor)[1]
-    return Row(version, python_version, int(checked[1]), float(checked[2]), int(counted[1]), int(counted[2]))
+    alone = ROOT / "tests" / "recurrence" / "cpu" / "test_alone.py"
+    options = ("-q", "--tb=short", "-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml", "--rootdir", ROOT)
+    tests = run(python, "-m", "pytest", *options, alone)
+    search(r"\d+ (passed|failed)", tests)  # else they did not run
+    numbers = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error)", tests)}
+    return Row(
+        torch=search(r"^  torch +(\S+)", doctor)[1],
+        python=search(r"Python (\S+),", doctor)[1],
+        checked=int(checked[1]),
+        worst=float(checked[2]),
+        problems=int(counted[1]),
+        mismatches=int(counted[2]),
+        passed=numbers.get("passed", 0),
+        failed=numbers.get("failed", 0) + numbers.get("error", 0),
+    )
 
 
 def search(pattern: str, text: str) -> re.Match[str]:
@@ -78,17 +103,17 @@ def install(folder: Path, version: str, wheel: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
     pip = [python, "-m", "pip", "install", "-q", "--no-cache-dir"]
-    subprocess.run([*pip, f"torch=={version}", wheel, "hypothesis"], check=True)  # which draws the problems
+    subprocess.run([*pip, f"torch=={version}", wheel, "hypothesis", "pytest"], check=True)
     return python
 
 
 def table(rows: list[Row]) -> str:
     """As Markdown.
 
-    >>> print(table([Row("2.10.0", "3.11.7", 64, 0.25, 500, 0)]).splitlines()[-1])
-    | 2.10.0 | 3.11.7 | 64 | 0.25 | 500 | 0 |
+    >>> print(table([Row("2.10.0", "3.11.7", 64, 0.25, 500, 0, 6, 0)]).splitlines()[-1])
+    | 2.10.0 | 3.11.7 | 64 | 0.25 | 500 | 0 | 6 | 0 |
     """
-    lines = [HEADER, ("---",) * len(HEADER), *map(astuple, rows)]
+    lines = [HEADER.values(), ("---",) * len(HEADER), *map(astuple, rows)]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
@@ -113,13 +138,14 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
 def main(words: list[str] | None = None) -> int:
     given = arguments(words)
     with zipfile.ZipFile(given.wheel) as archive:
-        digest = hashlib.sha256(archive.read(LIBRARY)).hexdigest()
+        digests = [hashlib.sha256(archive.read(name)).hexdigest()[:12] for name in LIBRARIES]
     rows = []
     for version in given.versions:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
             rows.append(examine(install(Path(folder), version, given.wheel), given.seconds, given.cases))
             print(rows[-1], flush=True)
-    print(f"\n{given.wheel.name}, {Path(LIBRARY).name} {digest[:12]}:\n\n{table(rows)}")
+    libraries = (f"{Path(name).name} {digest}" for name, digest in zip(LIBRARIES, digests, strict=True))
+    print(f"\n{given.wheel.name} ({', '.join(libraries)}):\n\n{table(rows)}")
     return 0 if all(row.good for row in rows) else 1
 
 
