@@ -171,20 +171,23 @@ def test_walk(cell, norm):
             same(model(*nothing), torch.ops.lrn.walk(*nothing))
 
 
-def fused_given(cell, option, steps, batch, dtype=torch.float32, bias=True):
+def fused_given(cell, option, steps, batch, dtype=torch.float32, bias="one"):
+    """With one bias, with a second one for the hidden state's products as well, or without."""
     known, direction = MATRIX_CELLS[cell], option.get("direction", "forward")
     ways, width = len(REVERSE[direction]), 3
     x, lengths, sizes, _ = rows(option, steps, batch, width, dtype)
-    shapes = ((ways, known.gates * H, width), (ways, known.gates * H, H), (ways, known.gates * H))
-    ih, hh, b = (randn(*shape, seed=n, dtype=dtype) for n, shape in enumerate(shapes, 3))
+    wide = known.gates * H
+    shapes = ((ways, wide, width), (ways, wide, H), (ways, wide), (ways, wide))
+    *weights, b, second = (randn(*shape, seed=n, dtype=dtype) for n, shape in enumerate(shapes, 3))
+    biases = (None if bias == "none" else b, second if bias == "two" else None)
     how = (cell, option.get("batch_first", False))
-    return x, state_of(known.parts, ways, batch, dtype), ih, hh, b if bias else None, lengths, sizes, *how
+    return x, state_of(known.parts, ways, batch, dtype), *weights, *biases, lengths, sizes, *how
 
 
-FUSED = ("rows", "state", "none", "none", "none", "batch", "batch")
+FUSED = ("rows", "state", "none", "none", "none", "none", "batch", "batch")
 
 
-@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("bias", ["one", "two", "none"])
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_fused_is_their_own(cell, bias):
     """Rows without steps, which ONNX leaves open, keep their state."""
@@ -199,15 +202,16 @@ def test_fused_is_their_own(cell, bias):
             same(model(*given), torch.ops.lrn.fused(*given))
 
 
+@pytest.mark.parametrize("bias", ["one", "two"])
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
-def test_fused_in_float64(cell):
+def test_fused_in_float64(cell, bias):
     """For which onnxruntime has neither."""
     option = OPTIONS["batch_first"]
-    given = fused_given(cell, option, 4, 3, torch.float64)
+    given = fused_given(cell, option, 4, 3, torch.float64, bias)
     model = OpModel(ops.fused, given, free(option, given, FUSED))
     assert model.kinds.count("Scan") == 1
     for sizes in SIZES:
-        given = fused_given(cell, option, *sizes, torch.float64)
+        given = fused_given(cell, option, *sizes, torch.float64, bias)
         same(model(*given), torch.ops.lrn.fused(*given), atol=1e-12)
 
 

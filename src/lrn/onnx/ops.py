@@ -231,6 +231,7 @@ def fused(
     weight_ih: Value,
     weight_hh: Value,
     bias: Value | None,
+    bias_hh: Value | None,
     lengths: Value | None,
     batch_sizes: Value | None,
     cell: str,
@@ -240,11 +241,11 @@ def fused(
     given = _Given(x, state, lengths, batch_sizes, None, batch_first)
     ways = _known(state, 1)
     if given.kind == ir.DataType.FLOAT:
-        output, final = _own(given, weight_ih, weight_hh, bias, cell, ways)
+        output, final = _own(given, weight_ih, weight_hh, (bias, bias_hh), cell, ways)
     else:
         direction = "both" if ways == 2 else "forward"
         projected = _projected(given, weight_ih, bias, ways)
-        output, _, final = _walked(given, weight_hh, None, None, cell, None, direction, x=projected)
+        output, _, final = _walked(given, weight_hh, bias_hh, None, cell, None, direction, x=projected)
     given.nodes.given()
     return output, final
 
@@ -262,16 +263,22 @@ def _projected(given: _Given, weight: Value, bias: Value | None, ways: int) -> V
 
 
 def _own(
-    given: _Given, weight_ih: Value, weight_hh: Value, bias: Value | None, cell: str, ways: int
+    given: _Given,
+    weight_ih: Value,
+    weight_hh: Value,
+    added: tuple[Value | None, Value | None],  # to the products of the input, to those of the hidden state
+    cell: str,
+    ways: int,
 ) -> tuple[Value, Value]:
     nodes, layout, size = given.nodes, given.layout, given.hidden
     parts, gates = MATRIX_CELLS[cell].parts, len(ORDER[cell])
     starts = nodes.apart(layout.state, parts, 0)  # of [D, B, H]
     lengths = layout.row_lengths()
     biases = None
-    if bias is not None:  # that of the hidden state's products is none
+    if any(bias is not None for bias in added):
         none = nodes.zero(given.kind, ways, gates * size)
-        biases = nodes("Concat", _ordered(nodes, given.wide(bias), cell, size, flat=True), none, axis=1)
+        both = [none if b is None else _ordered(nodes, given.wide(b), cell, size, flat=True) for b in added]
+        biases = nodes("Concat", *both, axis=1)
     more: dict[str, Any] = {"linear_before_reset": 1} if cell == "gru" else {}
     output, *finals = nodes.several(
         1 + parts,

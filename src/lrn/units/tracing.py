@@ -40,8 +40,7 @@ def node(unit: nn.Module, x: fx.Proxy, **keywords: Any) -> Any:
     ...         super().__init__()
     ...         self.rnn = lrn.LRN(3, 4)
     ...     def forward(self, x):
-    ...         output, _ = self.rnn(x)
-    ...         return output
+    ...         return self.rnn(x)[0]
     >>> [n.op for n in torch.fx.symbolic_trace(Model()).graph.nodes]
     ['placeholder', 'call_module', 'call_function', 'output']
     """
