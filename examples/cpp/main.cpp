@@ -1,5 +1,6 @@
-// Runs a model in C++, without Python: a package that `lrn export RUN model.pt2` has written.
+// Runs a model with lrn's units in C++, without Python: a package that AOTInductor has compiled (package.py).
 //
+//   python examples/cpp/package.py .
 //   cmake -S examples/cpp -B build/cpp -DCMAKE_PREFIX_PATH="$(python -c 'import torch; print(torch.utils.cmake_prefix_path)')"
 //   cmake --build build/cpp
 //   build/cpp/run "$(python -c 'import lrn; print(lrn.library_path())')" model.pt2 inputs.pt outputs.pt
