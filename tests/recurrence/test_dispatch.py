@@ -117,7 +117,7 @@ def test_a_missing_engine_is_told_once(monkeypatch, no_wish):
     monkeypatch.setitem(dispatch.MISSING, "triton", "it is not here")
     monkeypatch.setattr(dispatch, "_LACKING", {"meta": "triton"})
     monkeypatch.setattr(dispatch, "_told", set())
-    with pytest.warns(RuntimeWarning, match=r"'triton' is missing \(it is not here\).*lrn\[gpu\]"):
+    with pytest.warns(RuntimeWarning, match=r"'triton' is missing \(it is not here\).*lrn-torch\[gpu\]"):
         assert dispatch.choose(torch.device("meta")) == "torch"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
