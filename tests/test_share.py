@@ -423,7 +423,10 @@ def test_merges_that_cannot_be(shared, tmp_path):
 def test_only_such_a_name(shared, tmp_path, capsys):
     for name in ("model", "model.pt", "model.safetensors.gz"):
         assert lrn("export", shared("ner")[0], tmp_path / name) == 2
-        assert capsys.readouterr().err == f"lrn: {tmp_path / name}: the name must end in .safetensors or .onnx\n"
+        assert (
+            capsys.readouterr().err
+            == f"lrn: {tmp_path / name}: the name must end in .safetensors, .onnx or .pt2\n"
+        )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -54,12 +54,13 @@ class Export:
     """Write what a run has learnt for other programs; what is written goes by the ending of the file's name.
 
     model.safetensors has the best weights and all that they need, for lrn.load and lrn import. model.onnx has
-    the whole model, with model.json beside it, which says what goes in and comes out; it is checked against
-    the run in onnxruntime before it is there.
+    the whole model, with model.json beside it, which says what goes in and comes out. model.pt2 has the same,
+    compiled for processors like this one (this takes a minute). Both are checked against the run before they
+    are there.
 
     Args:
         run: the run folder.
-        file: the file to write, .safetensors or .onnx.
+        file: the file to write, .safetensors, .onnx or .pt2.
         data: where the data is now, if it has moved: a model is checked on it.
         overwrite: replace files that are there.
     """

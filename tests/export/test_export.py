@@ -24,7 +24,7 @@ def run(tmp_path):
 def test_other_endings(name, run, tmp_path, capsys):
     path = tmp_path / name
     assert cli.main(["export", str(run), str(path)]) == 2
-    assert capsys.readouterr().err == f"lrn: {path}: the name must end in .safetensors or .onnx\n"
+    assert capsys.readouterr().err == f"lrn: {path}: the name must end in .safetensors, .onnx or .pt2\n"
 
 
 @pytest.mark.parametrize("name", ["model.encoder.onnx", "model.json", "model.decoder.onnx.data"])

@@ -1,6 +1,7 @@
 """Files that belong together are all put into their places, or none."""
 
 import os
+import signal
 
 import pytest
 
@@ -23,9 +24,11 @@ def test_all_are_there(tmp_path):
     }
 
 
-def filled(path, error=None):
+def filled(path, error=None, told=False):
     with placed(path) as folder:
         fill(folder)
+        if told:
+            os.kill(os.getpid(), signal.SIGTERM)
         if error:
             raise error
 
@@ -35,6 +38,15 @@ def test_none_is_there_if_something_fails(error, tmp_path):
     with pytest.raises(type(error)):
         filled(tmp_path / "model.onnx", error)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_none_is_there_if_the_program_is_told_to_end(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as end:
+        filled(tmp_path / "model.onnx", told=True)
+    assert end.value.code == 143
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_none_is_there_if_one_cannot_be_moved(tmp_path, monkeypatch):

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 from onnx_files import session
-from tasks.lm.cases import write_corpus
-from tasks.test_base import SETTINGS
 from tasks.trainings import lrn
 
 from lrn import tasks
@@ -20,33 +18,16 @@ from lrn.training.run import Run
 UNITS = {"lm": "sru", "ner": "lstm", "doc": "atr", "nli": "lrn", "rc": "lrn", "mt": "gru"}
 """A unit for each task, so that every op leaves somewhere."""
 
+
+@pytest.fixture(scope="module")
+def run_of(trained):
+    """A run of a task."""
+    return lambda task: trained(task, UNITS[task])
+
+
 every_task = pytest.mark.parametrize(
     "task", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("rc", "nli"))) for name in TASKS]
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LRN_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="module")
-def run_of(tmp_path_factory):
-    """A run of a task."""
-    folder = tmp_path_factory.mktemp("runs")
-    text = write_corpus(folder / "text")
-
-    def run(task):
-        out = folder / task
-        if not out.exists():
-            data = ["--data", text] if task == "lm" else []
-            words = [*SETTINGS[task], *data, "--unit", UNITS[task], "--epochs", 1, "--test", "false"]
-            assert lrn("train", task, *words, "--out", out) == 0
-        return out
-
-    return run
 
 
 @pytest.fixture(scope="module")

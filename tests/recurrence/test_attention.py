@@ -236,7 +236,11 @@ def test_a_bad_sequence_is_alone(what, bad, name):
 
 def walked(walk):
     """Keys, values, score and query to something that depends on every step, as a function of leaves."""
-    starts, longest, sequences = walk.starts, walk.longest, len(walk.lengths)  # numbers, before a compiler looks
+    starts, longest, sequences = (
+        walk.starts,
+        walk.longest,
+        len(walk.lengths),
+    )  # numbers, before a compiler looks
 
     def run(keys, values, score, query):
         memory = open_memory(keys, values, starts, longest)

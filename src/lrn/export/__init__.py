@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 WRITERS = {
     ".safetensors": "lrn.export.weights",
     ".onnx": "lrn.export.to_onnx",
+    ".pt2": "lrn.export.to_package",
 }
 """The module that writes files of an ending."""
 
@@ -27,7 +28,8 @@ WRITERS = {
 def writer(path: Path) -> Any:
     """The writer for a file; an error that lists all endings if there is none."""
     if path.suffix not in WRITERS:
-        raise ValueError(f"{path}: the name must end in {' or '.join(WRITERS)}")
+        *others, last = WRITERS
+        raise ValueError(f"{path}: the name must end in {', '.join(others)} or {last}")
     return importlib.import_module(WRITERS[path.suffix])
 
 

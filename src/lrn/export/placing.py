@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 
 @contextmanager
@@ -22,13 +25,31 @@ def placed(path: Path) -> Iterator[Path]:
     """
     folder = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        folder.mkdir()
-        yield folder
-        _move(folder, path.parent)
+        with _ending_cleanly():
+            folder.mkdir()
+            yield folder
+            _move(folder, path.parent)
     except OSError as error:
         raise OSError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _ending_cleanly() -> Iterator[None]:
+    """A block in which SIGTERM ends the program as an error does: what has been begun goes with it."""
+    if threading.current_thread() is not threading.main_thread():  # which alone is told of signals
+        yield
+        return
+
+    def end(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _move(folder: Path, place: Path) -> None:

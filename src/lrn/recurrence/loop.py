@@ -45,7 +45,12 @@ def _traced(step: Step, state: State, steps: State) -> tuple[State, Tensor]:
     def apart(state: State, now: State) -> tuple[State, Tensor]:
         """The step, none of whose results is another one or one of its inputs, as torch demands it."""
         state, output = step(state, now)
-        return tuple(part.clone() for part in state), output.clone()
+        return _copied(state), output.clone()
 
-    found: tuple[State, Tensor] = modes.traced_loop(apart, state, steps)
+    found: tuple[State, Tensor] = modes.traced_loop(apart, _copied(state), steps)
     return found
+
+
+def _copied(state: State) -> State:
+    """A copy that lies in memory without gaps: before a loop and after each step, as torch demands."""
+    return tuple(part.clone(memory_format=torch.contiguous_format) for part in state)
