@@ -14,7 +14,7 @@ import torch
 from fresh import NO_COMPILER, ROOT, Environment, done, run, write_wheel
 
 import lrn
-from lrn import checks, cli
+from lrn import checks
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -234,7 +234,7 @@ def test_nobody_is_told_to_install_a_stranger():
 
 
 def test_every_hint_names_an_extra_that_exists():
-    named = set(cli.EXTRAS.values())
+    named = set(checks.EXTRAS.values())
     for path in (ROOT / "src").rglob("*.py"):
         named |= set(re.findall(r"\binstall\(['\"](\w+)['\"]\)", path.read_text()))
     assert {"train", "peers", "gpu"} <= named <= set(EXTRAS)

@@ -139,6 +139,8 @@ def main(words: list[str] | None = None) -> int:
     given = arguments(words)
     with zipfile.ZipFile(given.wheel) as archive:
         digests = [hashlib.sha256(archive.read(name)).hexdigest()[:12] for name in LIBRARIES]
+    if given.folder is not None:
+        given.folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for version in given.versions:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:

@@ -16,6 +16,27 @@ DISTRIBUTION = "lrn-torch"
 """What pip knows us as; ``lrn`` is a stranger's there."""
 
 
+EXTRAS = {
+    "rich": "train",
+    "lightning": "train",
+    "numpy": "train",
+    "yaml": "train",
+    "safetensors": "train",
+    "matplotlib": "plot",
+    "transformers": "bert",
+    "h5py": "elmo",
+    "spacy": "rc",
+    "sacrebleu": "mt",
+    "sacremoses": "mt",
+    "tokenizers": "mt",
+    "onnx": "onnx",
+    "onnx_ir": "onnx",
+    "onnxruntime": "onnx",
+    "onnxscript": "onnx",
+}
+"""Which of our extras brings a package, by the name it is imported by."""
+
+
 def choice(what: str, given: Name, allowed: Sequence[str | None]) -> Name:
     """``given`` if it is allowed; else an error that lists what is.
 

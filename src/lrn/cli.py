@@ -18,25 +18,6 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options")
 
-# which extra brings a package
-EXTRAS = {
-    "rich": "train",
-    "lightning": "train",
-    "numpy": "train",
-    "yaml": "train",
-    "safetensors": "train",
-    "matplotlib": "plot",
-    "transformers": "bert",
-    "h5py": "elmo",
-    "spacy": "rc",
-    "sacrebleu": "mt",
-    "sacremoses": "mt",
-    "tokenizers": "mt",
-    "onnx": "onnx",
-    "onnx_ir": "onnx",
-    "onnxruntime": "onnx",
-    "onnxscript": "onnx",
-}
 NO_MEMORY = ("not enough memory", "can't allocate", "out of memory")
 OVERVIEW = f"""\
 lrn: lightweight recurrent networks for PyTorch
@@ -113,7 +94,7 @@ def _in_a_line(error: BaseException) -> str | None:
         return "stopped"
     if isinstance(error, ModuleNotFoundError):
         package = (error.name or "").partition(".")[0]
-        extra = EXTRAS.get(package)
+        extra = checks.EXTRAS.get(package)
         return f"this command needs {package}: {checks.install(extra)}" if extra else None
     if _lacks_memory(error):
         return (

@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 import lrn
 from lrn import tasks
-from lrn.checks import FILE, FOLDER, RUN, choice, install
+from lrn.checks import EXTRAS, FILE, FOLDER, RUN, choice, install
 from lrn.files import write_whole
 from lrn.names import MODEL_FILE, TASKS
 from lrn.tasks.asking import Answer, checked, chosen
@@ -241,7 +241,7 @@ def _hint(task: str = "") -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if not package or "pip install" in str(error):
             raise
-        extra = task if task in ("rc", "mt") else "train"
+        extra = task if task in EXTRAS.values() else EXTRAS.get(package, "train")
         said = f"to use this model takes {package}: {install(extra)}"
         raise ModuleNotFoundError(said, name=package) from None
 
