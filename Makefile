@@ -45,6 +45,7 @@ wheel: $(VENV)/torch
 # The package is installed editable: Python changes need nothing, C++ changes rebuild. It was called lrn once;
 # what is left of that goes first, since both would own the same files.
 $(VENV)/installed: $(VENV)/torch pyproject.toml CMakeLists.txt tools/lrn_build.py $(CORE)
+	@echo "building the engine, and installing what the commands and the tests need: two to four minutes …"
 	@$(PIP) uninstall -y lrn 2>/dev/null
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[test]'
 	@touch $@
@@ -54,6 +55,7 @@ $(VENV)/installed: $(VENV)/torch pyproject.toml CMakeLists.txt tools/lrn_build.p
 $(VENV)/torch: constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "lrn needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) -V`. Use: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "making $(VENV), and installing torch there: one to three minutes …"
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -c constraints.txt torch numpy scikit-build-core cmake ninja seqeval
 	@touch $@

@@ -1,11 +1,13 @@
 """`lrn compare`: trains what is not trained yet, and reports the runs' own figures."""
 
+import io
 import json
 import subprocess
 import sys
 
 import pytest
 from report.cases import results
+from rich.console import Console
 
 from lrn import cli, compare
 from lrn.report.results import Comparison, Timing
@@ -227,3 +229,58 @@ def test_a_comparison_that_trained_nothing_is_no_obstacle(tmp_path):
     (tmp_path / "runs").mkdir()
     with pytest.raises(ValueError, match="holds a comparison with other task and units and seeds and"):
         compare.check_free(tmp_path, "lm", config, ["lrn", "gru"], [1])
+
+
+# What is said while it trains ---------------------------------------------------------------------
+
+
+class Child:
+    """A training that says some lines, each after so many seconds of the clock."""
+
+    def __init__(self, folder, clock, seconds):
+        self.folder, self.clock, self.seconds = folder, clock, seconds
+
+    @property
+    def stderr(self):
+        for share in (10, 50, 90):
+            self.clock[0] += self.seconds
+            yield f"epoch 1/1  {share}%  loss 2.5\n"
+
+    def wait(self):
+        finished(self.folder)
+        return 0
+
+
+def said(tmp_path, monkeypatch, seconds, terminal=False):
+    """What two trainings print, one of which was there before a third."""
+    clock = [100.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr(
+        compare,
+        "_start",
+        lambda task, config, unit, seed, out: Child(out / "runs" / f"{unit}-{seed}", clock, seconds),
+    )
+    finished(tmp_path / "runs" / "lstm-1")
+    plan = [("lstm", 1), ("gru", 1), ("lrn", 1)]
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=120)
+    assert compare._train_all("ner", settings("ner").train(), plan, tmp_path, console)
+    return console.file.getvalue()
+
+
+def test_lines_where_there_is_no_terminal(tmp_path, monkeypatch):
+    """One where a training begins and ends, and one every 15 seconds."""
+    assert said(tmp_path, monkeypatch, 8.0).splitlines() == [
+        "1/3 lstm, seed 1: done: test f1 80.50",
+        "2/3 gru, seed 1: starting",
+        "2/3 gru, seed 1: epoch 1/1  50%  loss 2.5",
+        "2/3 gru, seed 1: done: test f1 80.50, about 1 min left",
+        "3/3 lrn, seed 1: starting, about 1 min left",
+        "3/3 lrn, seed 1: epoch 1/1  50%  loss 2.5, about 1 min left",
+        "3/3 lrn, seed 1: done: test f1 80.50",
+    ]
+
+
+def test_a_table_in_a_terminal(tmp_path, monkeypatch):
+    shown = said(tmp_path, monkeypatch, 60.0, terminal=True)
+    assert "3 of 3 trained" in shown
+    assert "done: test f1 80.50" in shown

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import math
 import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle
 from pathlib import Path
@@ -28,9 +30,10 @@ from lrn import tasks
 from lrn.checks import choice
 from lrn.files import make_folder, write_json
 from lrn.names import UNITS
+from lrn.progress import QUIET_SECONDS
 from lrn.report import page, records, tables
 from lrn.report.memory import Picture, inline
-from lrn.report.results import Comparison, Curve, Drawing, Facts, Timing, UnitResult
+from lrn.report.results import Comparison, Curve, Drawing, Facts, Timing, UnitResult, spoken
 from lrn.training.config import TrainConfig
 from lrn.training.lock import NAME as LOCK
 from lrn.training.lock import Lock
@@ -152,17 +155,17 @@ def _train_all(
     task: str, config: TrainConfig, plan: list[tuple[str, int]], out: Path, console: Console
 ) -> bool:
     """Train what is not finished; False if the user stopped it."""
-    said, metric = dict.fromkeys(plan, "waiting"), tasks.load(task).metric
-    start = time.perf_counter()
-    with Live(_table(said, 0, start), console=console, refresh_per_second=2, transient=True) as live:
-        for done, run in enumerate(plan):
+    metric = tasks.load(task).metric
+    with _screen(plan, console) as screen:
+        for run in plan:
             folder = _folder(out, *run)
             if not (folder / "metrics.json").exists():
+                screen.begin(run)
                 child = _start(task, config, *run, out)
+                line = ""
                 try:
                     for line in _lines_of(child):
-                        said[run] = line
-                        live.update(_table(said, done, start))
+                        screen.hear(run, line)
                     code = child.wait()
                 except KeyboardInterrupt:
                     child.wait()
@@ -170,11 +173,10 @@ def _train_all(
                 if code == 130:
                     return False
                 if code:
-                    reason = said[run].removeprefix("lrn: ")
+                    reason = line.removeprefix("lrn: ")
                     raise ValueError(f"training {run[0]} (seed {run[1]}) failed: {reason}")
             score = _metrics(folder, metric).score
-            said[run] = f"done: {score:.2f}" if score is not None else "done"
-            live.update(_table(said, done + 1, start))
+            screen.end(run, f"done: {spoken(metric)} {score:.2f}" if score is not None else "done")
     return True
 
 
@@ -203,11 +205,75 @@ def _lines_of(child: subprocess.Popen[str]) -> Iterator[str]:
             yield line.strip()
 
 
-def _table(said: dict[tuple[str, int], str], done: int, start: float) -> Table:
-    passed = time.perf_counter() - start
-    left = f", about {passed / done * (len(said) - done) / 60:.0f} min left" if done else ""
-    table = Table("unit", "seed", "", title=f"{done} of {len(said)} trained{left}")
-    for (unit, seed), line in said.items():
+class _Screen:
+    """What is said while units are trained.
+
+    Args:
+        plan: the trainings, by unit and seed.
+        say: takes a line about one of them, and whether it is one that must be seen.
+    """
+
+    def __init__(self, plan: list[tuple[str, int]], say: Callable[[_Screen, tuple[str, int], bool], None]):
+        self.said, self._say = dict.fromkeys(plan, "waiting"), say
+        self.done, self._known, self._start = 0, 0, time.perf_counter()
+
+    def begin(self, run: tuple[str, int]) -> None:
+        """A training begins."""
+        self._tell(run, "starting", True)
+
+    def hear(self, run: tuple[str, int], line: str) -> None:
+        """A line of a training that is going on."""
+        self._tell(run, line, False)
+
+    def end(self, run: tuple[str, int], line: str) -> None:
+        """A training is done, or was already."""
+        self.done += 1
+        self._known += self.said[run] == "waiting"  # was there before, and took no time
+        self._tell(run, line, True)
+
+    def _tell(self, run: tuple[str, int], line: str, must: bool) -> None:
+        self.said[run] = line
+        self._say(self, run, must)
+
+    @property
+    def left(self) -> str:
+        """About how long it will still take, by what the trainings have taken so far."""
+        taken = self.done - self._known
+        if not taken or self.done == len(self.said):
+            return ""
+        seconds = (time.perf_counter() - self._start) / taken * (len(self.said) - self.done)
+        return f", about {math.ceil(seconds / 60)} min left"
+
+
+@contextmanager
+def _screen(plan: list[tuple[str, int]], console: Console) -> Iterator[_Screen]:
+    """A living table in a terminal; elsewhere a line for every training, and one every 15 seconds."""
+    if not console.is_terminal:
+        yield _Screen(plan, _Lines(console))
+        return
+    with Live(console=console, refresh_per_second=2, transient=True) as live:
+        yield _Screen(plan, lambda screen, run, must: live.update(_table(screen)))
+
+
+class _Lines:
+    """Says where a comparison is, in lines: what must be seen, and the rest now and then."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._next = console, 0.0
+
+    def __call__(self, screen: _Screen, run: tuple[str, int], must: bool) -> None:
+        now = time.perf_counter()
+        if not must and now < self._next:
+            return
+        self._next = now + QUIET_SECONDS
+        number = [*screen.said].index(run) + 1
+        text = f"{number}/{len(screen.said)} {run[0]}, seed {run[1]}: {screen.said[run]}{screen.left}"
+        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def _table(screen: _Screen) -> Table:
+    table = Table("unit", "seed", "", title=f"{screen.done} of {len(screen.said)} trained{screen.left}")
+    for (unit, seed), line in screen.said.items():
         table.add_row(unit, str(seed), line[:90])
     return table
 

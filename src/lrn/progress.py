@@ -8,7 +8,7 @@ import sys
 import time
 
 # Between lines about progress where there is no terminal; lrn compare, which reads them, asks for more.
-QUIET_SECONDS = float(os.environ.get("LRN_QUIET_SECONDS", "30"))
+QUIET_SECONDS = float(os.environ.get("LRN_QUIET_SECONDS", "15"))
 
 
 def clock(seconds: float) -> str:
@@ -24,7 +24,7 @@ def clock(seconds: float) -> str:
 
 
 class Line:
-    """One line on standard error: written over in a terminal, elsewhere repeated every half minute.
+    """One line on standard error: written over in a terminal, elsewhere repeated every 15 seconds.
 
     Args:
         shown: whether there is anything to see at all.
