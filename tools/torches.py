@@ -103,7 +103,7 @@ def install(folder: Path, version: str, wheel: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
     pip = [python, "-m", "pip", "install", "-q", "--no-cache-dir"]
-    subprocess.run([*pip, f"torch=={version}", wheel, "hypothesis", "pytest"], check=True)
+    subprocess.run([*pip, f"torch=={version}", wheel, "hypothesis", "numpy", "pytest"], check=True)
     return python
 
 

@@ -43,6 +43,13 @@ def test_compiles_and_does_not_spill(kernel):
     assert 0 < use.registers <= 255
 
 
+def test_scalars_in_lanes_are_not_in_memory():
+    """The kernel with most arguments and the widest numbers: what AMD calls a spill stays in registers."""
+    use = used(Kernel("backward", "sru", torch.float64, "gfx942", GIVEN[1]))
+    assert use.spilled == 0
+    assert 0 < use.lanes <= 10
+
+
 @pytest.mark.parametrize("elements", [1, 1 << 16, 1 << 18])
 @pytest.mark.parametrize("walk", PASSES)
 def test_every_plan(walk, elements):

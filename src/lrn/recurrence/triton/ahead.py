@@ -100,11 +100,19 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Use:
-    """What a compiled kernel takes of a GPU: registers of a thread, bytes that it spills, shared memory."""
+    """What a compiled kernel takes of a GPU.
+
+    Args:
+        registers: of a thread.
+        spilled: bytes of a thread's memory for what does not fit into them.
+        shared: bytes of shared memory.
+        lanes: scalar registers that AMD's compiler keeps in lanes of a vector register: they reach no memory.
+    """
 
     registers: int
     spilled: int
     shared: int
+    lanes: int = 0
 
 
 @functools.cache
@@ -113,10 +121,12 @@ def used(kernel: Kernel) -> Use:
     result = kernel.compiled()
     if kernel.target.startswith("gfx"):
         said = result.asm["amdgcn"]
-        spilled = _number(said, r"\.vgpr_spill_count:\s+(\d+)") + _number(
-            said, r"\.sgpr_spill_count:\s+(\d+)"
+        return Use(
+            registers=_number(said, r"\.vgpr_count:\s+(\d+)"),
+            spilled=_number(said, r"\.private_segment_fixed_size:\s+(\d+)"),
+            shared=result.metadata.shared,
+            lanes=_number(said, r"\.sgpr_spill_count:\s+(\d+)"),
         )
-        return Use(_number(said, r"\.vgpr_count:\s+(\d+)"), spilled, result.metadata.shared)
     target = TARGETS[kernel.target]
     program, arch = get_ptxas(target.arch).path, sm_arch_from_capability(target.arch)
     with tempfile.TemporaryDirectory() as folder:
@@ -145,10 +155,10 @@ def table(target: str) -> Iterator[str]:
         columns = []
         for dtype in TYPES:
             both = [used(Kernel(walk, cell, dtype, target, ("lengths", "reset"))) for walk in PASSES]
-            spilled = sum(use.spilled for use in both)
-            columns.append(
-                " / ".join(str(use.registers) for use in both) + f" spills {spilled} B" * (spilled > 0)
-            )
+            spilled, lanes = sum(use.spilled for use in both), sum(use.lanes for use in both)
+            counted = " / ".join(str(use.registers) for use in both)
+            counted += f", spills {spilled} B" * (spilled > 0) + f" ({lanes} scalars in lanes)" * (lanes > 0)
+            columns.append(counted)
         yield f"| {cell} | " + " | ".join(columns) + " |"
 
 

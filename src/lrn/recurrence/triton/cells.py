@@ -31,9 +31,12 @@ def _activated(x, TANH: tl.constexpr):
 
 @part
 def _back(d, y, TANH: tl.constexpr):
-    """A gradient back through the activation, given its output."""
+    """A gradient back through the activation, given its output.
+
+    1 - y² as a product: 1 - |y| is exact where y is large, and no square is rounded.
+    """
     if TANH:
-        d = d * (1.0 - y * y)
+        d = d * ((1.0 - y) * (1.0 + y))
     return d
 
 

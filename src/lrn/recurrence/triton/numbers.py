@@ -44,7 +44,7 @@ def stored(x, TYPE: tl.constexpr):  # noqa: N803
 
 
 NEAR = tl.constexpr(0.6)
-"""Below it tanh is a quotient of two polynomials, above one of two sums with e^-2x."""
+"""Below it tanh is a quotient of two polynomials, above it is 1 less a quotient with e^-2x."""
 
 
 @part
@@ -55,11 +55,12 @@ def sigmoid(x):
 
 @part
 def tanh(x):
-    """(1 - e^-2|x|) / (1 + e^-2|x|) with the sign of x; near zero, where that cancels, a continued fraction.
+    """1 - 2e^-2|x| / (1 + e^-2|x|) with the sign of x; near zero, where that cancels, a continued fraction.
 
-    x / (1 + x² / (3 + x² / (5 + …))), cut off where the type cannot tell it from tanh any more, and
-    multiplied out. All coefficients are positive, so that nothing cancels there, and the first is 1, so that
-    of the smallest numbers x itself is left.
+    What is taken from 1 is small, and so are its roundings, so that 1 - tanh², the gradient, has the digits
+    that one rounding leaves it. Near zero it is x / (1 + x² / (3 + x² / (5 + …))), cut off where the type
+    cannot tell it from tanh any more, and multiplied out. All coefficients are positive, so that nothing
+    cancels there, and the first is 1, so that of the smallest numbers x itself is left.
     """
     z = x * x
     if x.dtype == tl.float64:
@@ -70,5 +71,6 @@ def tanh(x):
         bottom = 1 + z * (4 / 9 + z * (1 / 63))
     fading = tl.exp(-2.0 * tl.abs(x))
     near = tl.abs(x) < NEAR
-    far = tl.where(x < 0, fading - 1.0, 1.0 - fading)
-    return tl.where(near, top, far) / tl.where(near, bottom, 1.0 + fading)
+    quotient = tl.where(near, top, 2.0 * fading) / tl.where(near, bottom, 1.0 + fading)
+    far = tl.where(x < 0, quotient - 1.0, 1.0 - quotient)
+    return tl.where(near, quotient, far)
