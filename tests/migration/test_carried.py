@@ -76,6 +76,13 @@ def test_another_function_has_new_weights(kwargs):
     assert not torch.equal(new.weight_ih_l0, old.weight_ih_l0)
 
 
+@pytest.mark.parametrize(("kind", "name"), [(nn.LSTM, "lstm"), (nn.GRU, "gru")])
+def test_with_residual_connections_it_is_another_function(kind, name):
+    old = kind(4, 4)
+    new = swapped(old, name, residual=True)
+    assert not torch.equal(new.weight_ih_l0, old.weight_ih_l0)
+
+
 def test_other_types_are_kept_as_far_as_they_go():
     new = swapped(nn.LSTM(3, 4), "lstm", dtype=torch.float64)
     assert new.weight_ih_l0.dtype == torch.float64

@@ -226,3 +226,10 @@ def test_moved_to_another_type():
     with pytest.raises(TypeError, match="float32"):
         unit(x.double())
     assert torch.equal(unit.float()(x)[0], expected)
+
+
+@all_variants
+def test_residual_connections_are_kept(variant):
+    unit, small = twins(variant, 4, 4, 2, residual=True)
+    near(small(randn(5, 3, 4).float()), unit(randn(5, 3, 4).float()))
+    assert small.residual

@@ -146,6 +146,21 @@ def test_options_go_to_the_unit():
     assert [(unit.norm, unit.activation, unit.bias) for unit in model] == [("layer", "identity", False)] * 2
 
 
+def test_a_residual_connection_goes_to_the_unit():
+    model = lrn.replace(nn.Sequential(nn.GRU(4, 4)), "lrn", verbose=False, residual=True)
+    x = torch.randn(5, 2, 4)
+    output, h_n = model(x)
+    torch.testing.assert_close(output[-1] - x[-1], h_n[0])
+
+
+def test_a_residual_connection_that_a_layer_cannot_have():
+    """The layer is named, and nothing is swapped."""
+    model = nn.ModuleDict({"fits": nn.LSTM(4, 4), "wide": nn.LSTM(3, 4)})
+    with pytest.raises(ValueError, match="cannot replace wide: residual=True needs a layer"):
+        lrn.replace(model, "lrn", verbose=False, residual=True)
+    assert [type(module) for module in model.values()] == [nn.LSTM, nn.LSTM]
+
+
 # What it says -----------------------------------------------------------------------------------
 
 

@@ -204,3 +204,9 @@ def test_chunk_by_chunk():
 def test_parts_that_do_not_fit(lower, upper, width, heads, said):
     with pytest.raises(ValueError, match=said):
         AttentiveRecurrence(make_unit("lrn", *lower), make_unit("lrn", *upper), width, heads)
+
+
+def test_a_residual_connection_is_refused():
+    """The cells are walked by their halves, which have none."""
+    with pytest.raises(ValueError, match="the upper cell cannot have a residual connection, got LRN"):
+        AttentiveRecurrence(make_unit("lrn", 3, 4), make_unit("lrn", 4, 4, residual=True), 4)

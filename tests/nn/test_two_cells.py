@@ -114,3 +114,9 @@ def test_one_step(unit):
 def test_parts_that_do_not_fit(lower, upper, said):
     with pytest.raises(ValueError, match=said):
         TwoCells(make_unit(*lower), make_unit(*upper))
+
+
+def test_a_residual_connection_is_refused():
+    """The cells are walked by their halves, which have none."""
+    with pytest.raises(ValueError, match="the upper cell cannot have a residual connection, got LRN"):
+        TwoCells(make_unit("lrn", 4, 4), make_unit("lrn", 4, 4, residual=True))

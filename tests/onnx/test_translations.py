@@ -35,6 +35,7 @@ class All(torch.nn.Module):
                 dtype=torch.float32,
                 norm="rms" if norm else None,
                 num_layers=1 + layers,
+                residual=layers,
                 bidirectional=directions,
                 batch_first=first,
             )

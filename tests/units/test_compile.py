@@ -49,6 +49,7 @@ class Setting:
             norm=("layer", "rms")[has["layers"]] if has["norm"] else None,
             num_layers=2 if has["layers"] else 1,
             bidirectional=has["directions"],
+            residual=has["layers"] and has["directions"],
             batch_first=batch_first,
         )
 

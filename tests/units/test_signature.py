@@ -13,7 +13,7 @@ import lrn
 
 DESIGN = (
     "input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, "
-    "*, norm=None, activation='tanh', device=None, dtype=None"
+    "*, norm=None, residual=False, activation='tanh', device=None, dtype=None"
 )
 
 names = pytest.mark.parametrize("name", lrn.UNITS)

@@ -63,6 +63,7 @@ def keeps_weights(old: nn.RNNBase, new: Unit) -> bool:
     return (
         isinstance(new, KEPT[type(old)])
         and new.norm is None
+        and not new.residual
         and all(getattr(old, name) == getattr(new, name) for name in settings)
     )
 

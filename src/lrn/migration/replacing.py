@@ -45,7 +45,7 @@ def replace(
         unit: the name of a unit, in any case, or its class.
         optimizer: one or several that were made for ``model`` already, to be mended.
         verbose: print a line for each swap.
-        kwargs: settings of the unit (``norm="layer"``, …).
+        kwargs: settings of the unit (``norm="layer"``, ``residual=True``, …).
 
     Returns:
         The model; the new unit if ``model`` itself was an ``nn.LSTM`` or ``nn.GRU``.
@@ -153,7 +153,10 @@ def _swap(name: str, module: nn.RNNBase, cls: type[Unit], kwargs: dict[str, Any]
     with warnings.catch_warnings():
         if "dropout" not in kwargs:  # that it needs several layers torch has said before
             warnings.filterwarnings("ignore", "dropout=.* acts between layers")
-        new = cls(module.input_size, module.hidden_size, **settings)
+        try:
+            new = cls(module.input_size, module.hidden_size, **settings)
+        except ValueError as error:  # a setting that does not fit this layer of all
+            raise ValueError(f"cannot replace {name or 'model'}: {error}") from None
     new.lstm_state = isinstance(module, nn.LSTM) and new.parts == 1
     new.train(module.training)
     swap = Swap(name, module, new, keeps_weights(module, new))

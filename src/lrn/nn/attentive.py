@@ -66,6 +66,8 @@ class AttentiveRecurrence(nn.Module):
         for name, cell in (("lower", lower), ("upper", upper)):
             if cell.num_layers != 1 or cell.bidirectional or cell.batch_first:
                 raise ValueError(f"the {name} cell must have one layer and one direction, and time first")
+            if cell.residual:
+                raise ValueError(f"the {name} cell cannot have a residual connection, got {cell}")
         if upper.input_size != memory_width or upper.hidden_size != lower.hidden_size:
             raise ValueError(
                 f"the upper cell must read {memory_width} and have a state of {lower.hidden_size}, "

@@ -38,6 +38,8 @@ class TwoCells(nn.Module):
         for name, cell in (("lower", lower), ("upper", upper)):
             if cell.num_layers != 1 or cell.bidirectional or cell.batch_first:
                 raise ValueError(f"the {name} cell must have one layer and one direction, and time first")
+            if cell.residual:
+                raise ValueError(f"the {name} cell cannot have a residual connection, got {cell}")
         if lower.cell != upper.cell or lower.hidden_size != upper.hidden_size:
             raise ValueError(
                 f"both cells must be of one kind and size, "

@@ -50,6 +50,7 @@ class ElementwiseUnit(Unit):
             and self.parts == 1
             and not self.lstm_state
             and self.norm is None
+            and not self.residual
             and not self.bidirectional
             and input.dim() == 2
             and input.shape[1] == self.input_size
@@ -102,6 +103,7 @@ class Activated(Unit):
         bidirectional: bool = False,
         *,
         norm: str | None = None,
+        residual: bool = False,
         activation: str = "tanh",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -116,6 +118,7 @@ class Activated(Unit):
             dropout,
             bidirectional,
             norm=norm,
+            residual=residual,
             device=device,
             dtype=dtype,
         )

@@ -42,6 +42,7 @@ class GRU(FusedUnit):
         bidirectional: bool = False,
         *,
         norm: str | None = None,
+        residual: bool = False,
         hidden_bias: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -60,6 +61,7 @@ class GRU(FusedUnit):
             dropout,
             bidirectional,
             norm=norm,
+            residual=residual,
             device=device,
             dtype=dtype,
         )

@@ -68,6 +68,13 @@ class Unit(nn.Module):
     Args:
         input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional: as in ``nn.LSTM``.
         norm: None, "layer" or "rms": normalise every projected product, before its bias.
+        residual: add to the output of each layer what it has read, where both are of the same width.
+
+    >>> import torch, lrn
+    >>> unit, x = lrn.LRN(4, 4, residual=True), torch.randn(5, 2, 4)
+    >>> output, h_n = unit(x)
+    >>> torch.allclose(output[-1], h_n[0] + x[-1])  # the state is the layer's own
+    True
     """
 
     gates: ClassVar[int]  # products of the input, fused along the first axis of weight_ih
@@ -91,6 +98,7 @@ class Unit(nn.Module):
         bidirectional: bool = False,
         *,
         norm: str | None = None,
+        residual: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -114,10 +122,16 @@ class Unit(nn.Module):
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
         self.norm = norm
+        self.residual = residual
         # Set by lrn.replace where the model's code unpacks nn.LSTM's (h, c); see _read_state.
         self.lstm_state = False
+        if residual and not any(map(self._adds_input, range(num_layers))):
+            raise ValueError(
+                "residual=True needs a layer whose output is as wide as its input; the only one of this "
+                f"{self._name} reads {input_size} features and puts out {hidden_size * self.directions}"
+            )
         for layer in range(num_layers):
-            width = input_size if layer == 0 else hidden_size * self.directions
+            width = self._width(layer)
             for suffix in self._suffixes(layer):
                 for name, shape in self._shapes(width).items():
                     empty = torch.empty(shape, device=device, dtype=dtype)
@@ -129,6 +143,14 @@ class Unit(nn.Module):
     @property
     def directions(self) -> int:
         return 2 if self.bidirectional else 1
+
+    def _width(self, layer: int) -> int:
+        """How many features a layer reads."""
+        return self.input_size if layer == 0 else self.hidden_size * self.directions
+
+    def _adds_input(self, layer: int) -> bool:
+        """Whether a layer has a residual connection."""
+        return self.residual and self._width(layer) == self.hidden_size * self.directions
 
     def _suffixes(self, layer: int) -> tuple[str, ...]:
         return (f"_l{layer}", f"_l{layer}_reverse")[: self.directions]
@@ -186,6 +208,7 @@ class Unit(nn.Module):
             "dropout": 0.0,
             "bidirectional": False,
             "norm": None,
+            "residual": False,
             "hidden_bias": False,
             "activation": "tanh",
         }
@@ -260,7 +283,7 @@ class Unit(nn.Module):
         refuse_tracing(self._name)
         x = input.data if isinstance(input, PackedSequence) else input
         check_tensor(self._name, x)
-        width = self.input_size if self._layer_index(layer) == 0 else self.hidden_size * self.directions
+        width = self._width(self._layer_index(layer))
         if x.dim() == 0 or x.shape[-1] != width:
             raise ValueError(
                 f"{self._name}.project: layer {layer} reads {width} features, got shape {tuple(x.shape)}"
@@ -282,7 +305,8 @@ class Unit(nn.Module):
     ) -> tuple[Tensor | PackedSequence, UserState]:
         """Walk one layer over an already projected sequence; the rest is as in :meth:`forward`.
 
-        ``state`` is that of this layer alone: ``[D, B, H]``.
+        ``state`` is that of this layer alone: ``[D, B, H]``. The output is what the layer itself puts out,
+        without a residual connection, which would need what was projected.
         """
         self._layer_index(layer)
         width = self.directions * self.gates * self.hidden_size
@@ -385,14 +409,19 @@ class Unit(nn.Module):
 
     def _all_layers(self, x: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         if self.num_layers == 1:
-            return self._layer(0, x, state, rows)
+            return self._whole_layer(0, x, state, rows)
         finals = []
         for layer, start in enumerate(state.split(self.directions, 1)):
             if layer and self.dropout and self.training:
                 x = F.dropout(x, self.dropout)
-            x, final = self._layer(layer, x, start, rows)
+            x, final = self._whole_layer(layer, x, start, rows)
             finals.append(final)
         return x, torch.cat(finals, 1)
+
+    def _whole_layer(self, layer: int, x: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        """A layer with its residual connection, if it has one; padded steps of ``x`` are zeros already."""
+        output, final = self._layer(layer, x, state, rows)
+        return (output + x.to(output.dtype) if self._adds_input(layer) else output), final
 
     def _layer(self, layer: int, x: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         return self._recur(layer, self._project(layer, x), state, rows)
