@@ -132,6 +132,7 @@ class Setting:
     bidirectional: bool
     bias: bool
     norm: str | None
+    residual: bool
     seed: int
 
     def unit(self, variant: str, **kwargs: Any) -> lrn.Unit:
@@ -140,6 +141,7 @@ class Setting:
             "bidirectional": self.bidirectional,
             "bias": self.bias,
             "norm": self.norm,
+            "residual": self.residual and self.num_layers > 1,  # a single layer has no equal widths here
         }
         return make(variant, seed=self.seed, **(own | kwargs))
 
@@ -162,5 +164,6 @@ def settings(
         bidirectional=st.booleans() if bidirectional is None else st.just(bidirectional),
         bias=st.booleans(),
         norm=st.sampled_from([None, None, "layer", "rms"]),
+        residual=st.booleans(),
         seed=st.integers(0, 10_000),
     )

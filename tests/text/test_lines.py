@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from lrn.text.lines import STEP, Reading, each_line
+from lrn.text.lines import STEP, Reading, each_line, lines_at_hand
 
 
 @pytest.fixture
@@ -66,6 +66,48 @@ def test_a_line_is_there_as_soon_as_it_was_written(monkeypatch):
     lines = each_line()
     assert next(lines) == "one"
     assert Input.buffer.read == 1
+
+
+@pytest.mark.parametrize("most", [1, 2, 100])
+@pytest.mark.parametrize(("content", "lines"), CONTENTS.values(), ids=CONTENTS)
+def test_lines_at_hand_are_the_same_lines(content, lines, most, given):
+    given(content)
+    groups = list(lines_at_hand(most))
+    assert [line for group in groups for line in group] == lines
+    assert all(0 < len(group) <= most for group in groups)
+
+
+class Slow(io.RawIOBase):
+    """A pipe that gives a piece at a time; it fails if a piece is asked for that was not written."""
+
+    def __init__(self, *pieces):
+        self.pieces = list(pieces)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        piece = self.pieces.pop(0)
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def test_nobody_waits_for_lines_that_are_not_there(monkeypatch):
+    pipe = Slow(b"one\n", b"two\nthree\nfo", b"u", b"r\r\nfive\n", b"six", b"")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(pipe)))
+    groups = lines_at_hand(2)
+    for group, left in ((["one"], 5), (["two", "three"], 4), (["four", "five"], 2), (["six"], 0)):
+        assert next(groups) == group
+        assert len(pipe.pieces) == left
+    assert list(groups) == []
+
+
+def test_a_line_at_hand_that_is_not_utf8(given):
+    given(b"one\ntwo\nGr\xfc\xdfe\n")
+    groups = lines_at_hand(2)
+    assert next(groups) == ["one", "two"]
+    with pytest.raises(ValueError, match=r"^standard input, line 3: not UTF-8 text: "):
+        next(groups)
 
 
 @pytest.mark.parametrize("kind", ["absent", "folder"])

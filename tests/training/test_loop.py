@@ -72,6 +72,40 @@ def test_a_loss_that_is_not_finite_is_named_when_it_is_read(data):
         loop.state()
 
 
+@pytest.mark.parametrize(
+    ("first", "losses", "diverged"),
+    [
+        (2.0, [12.1] * 3, True),
+        (2.0, [11.9] * 3, False),
+        (2.0, [12.1] * 2, False),  # too few to tell
+        (2.0, [1.0] * 9 + [1e9] * 8, False),  # mostly good
+        (2.0, [1.0] * 8 + [1e9] * 9, True),
+        (0.1, [5.0] * 9, False),  # many times, but little: a training that began with good weights
+        (0.1, [5.2] * 9, True),
+        (None, [1e9] * 9, False),  # a state from before it was kept
+    ],
+)
+def test_losses_that_are_hopeless(data, first, losses, diverged):
+    loop = loop_on(data)
+    loop.learner.first_loss, loop.learner.progress.losses = first, losses
+    if not diverged:
+        loop.check_losses()
+        return
+    with pytest.raises(ValueError, match=r"was .* at first: training has diverged; try a smaller --lr"):
+        loop.check_losses()
+
+
+def test_the_first_loss_is_kept(data):
+    loop, other = loop_on(data), loop_on(data)
+    assert loop.state()["extra"] == [loop.learner.extra_state()]
+    assert loop.learner.first_loss is None
+    first, *_ = [float(loop.take(step)) for step in loop.learner.steps(0)[:3]]
+    state = loop.state()
+    assert loop.learner.first_loss == first
+    other.restore(checkpoint.TrainingState(**roundtrip(state)))
+    assert other.learner.first_loss == first
+
+
 @pytest.mark.parametrize("own", [{}, {"clip": 0.25}, {"optimizer": "sgd", "lr": 0.1}])
 def test_float16_with_a_loss_scale(data, own):
     """It learns, the scale changes, and a state taken in between leads to the same weights."""

@@ -128,6 +128,7 @@ LAST = WEIGHTS | {
     "extra states of two processes": lambda s: s | {"extra": s["extra"] * 2},
     "an extra state that is a number": put("extra", [3]),
     "losses of validation that are texts": extra(losses=["low"]),
+    "a first loss that is a text": extra(first_loss="low"),
     "averaging that is a number": extra(averaging=3),
     "states that are a number": extra(states=3),
     "states of too many groups": extra(states=[None] * 7),

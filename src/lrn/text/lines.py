@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
-from lrn.files import text_lines
+from lrn.files import decoded, text_lines
 
 Progress = Callable[[float], None]  # is told the share that is done
 STEP = 1 << 17  # bytes between two times that it is
@@ -60,3 +61,33 @@ def each_line(files: Sequence[str | Path] = ()) -> Iterator[str]:
     for name in files:
         with Path(name).open("rb") as file:
             yield from (line for _, line in text_lines(file, name))
+
+
+def lines_at_hand(most: int) -> Iterator[list[str]]:
+    """Yield the lines of standard input that are there, up to ``most`` at a time, without waiting for more.
+
+    So whoever writes lines one by one over a pipe can have an answer to each before the next, and whoever
+    writes many at once has them answered together.
+    """
+    number = 0
+    for arrived in _arrivals(sys.stdin.buffer):
+        for start in range(0, len(arrived), most):
+            some = arrived[start : start + most]
+            yield [
+                decoded(line, number + place, "standard input").rstrip("\r\n")
+                for place, line in enumerate(some, 1)
+            ]
+            number += len(some)
+
+
+def _arrivals(file: IO[bytes]) -> Iterator[list[bytes]]:
+    """The whole lines of each piece that can be read at once, and in the end what is left."""
+    begun: list[bytes] = []  # of a line whose end is yet to come
+    while piece := file.read1(STEP):  # type: ignore[attr-defined]  # files and pipes have it, IO does not say so
+        lines, end, rest = piece.rpartition(b"\n")
+        if end:
+            yield b"".join([*begun, lines]).split(b"\n")
+            begun = []
+        begun.append(rest)
+    if any(begun):
+        yield [b"".join(begun)]

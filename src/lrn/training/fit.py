@@ -67,6 +67,7 @@ class _Fit:
         cut = bool(config.max_steps) and done.step >= config.max_steps
         if done.step % log.STEPS == 0:
             self.loop.read_losses()
+            self.loop.check_losses()
             self.logbook.add_losses(done)
         self.screen.show(self.loop.latest_loss)
         after = self._validate(step) if step.last or cut else After.GO_ON
@@ -81,6 +82,7 @@ class _Fit:
         done = self.learner.progress
         number = step.epoch + 1
         self.loop.read_losses()
+        self.loop.check_losses()
         self.screen.say(f"epoch {number}: validating …")
         figures = self.loop.validate(with_best=self._save_best)
         self.logbook.add_figures(done, figures)

@@ -116,6 +116,7 @@ class Learner(ABC, Generic[Config, Model, Batch]):
         self.progress = Progress()
         self.average: list[Tensor] = []
         self.plateau = schedule.Plateau()
+        self.first_loss: float | None = None  # of the training's first step; None where it is not known
 
     # What a task says --------------------------------------------------------------------------
 
@@ -181,12 +182,16 @@ class Learner(ABC, Generic[Config, Model, Batch]):
 
     def extra_state(self) -> dict[str, Any]:
         """What this process carries from step to step, in plain data and tensors."""
-        return {"plateau": asdict(self.plateau)} if self.config.schedule == "plateau" else {}
+        plateau = {"plateau": asdict(self.plateau)} if self.config.schedule == "plateau" else {}
+        return {"first_loss": self.first_loss} | plateau
 
     def load_extra_state(self, state: dict[str, Any]) -> None:
         """Take up what :meth:`extra_state` gave; a ValueError if it cannot have been that."""
         if self.config.schedule == "plateau":
             self.plateau = schedule.Plateau.load(state.get("plateau"))
+        self.first_loss = state.get("first_loss")
+        if self.first_loss is not None and not isinstance(self.first_loss, float):
+            raise ValueError(f"the saved state's first loss is no number: {self.first_loss!r:.40}")
 
     # Steps -------------------------------------------------------------------------------------
 

@@ -13,11 +13,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict
+from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from lrn.progress import DIVERGED
 from lrn.training.ahead import ahead
 from lrn.training.checkpoint import TrainingState, load_weights
 from lrn.training.device import Host
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+TIMES, MORE = 6, 5.0  # a loss is hopeless at so many times that of the first step, and by so much more
+FEWEST = 3  # losses that can tell
 
 
 class Loop:
@@ -140,8 +145,25 @@ class Loop:
         losses = self.host.mean(torch.stack([loss for _, loss in unread]).tolist() if unread else [])
         for (step, _), loss in zip(unread, losses, strict=True):
             check_finite(loss, f"the loss at epoch {step.epoch + 1}, step {step.index + 1}", self.learner)
+            if step.epoch == step.index == 0:
+                self.learner.first_loss = loss
         self.learner.progress.losses += losses
         return self.learner.progress.losses
+
+    def check_losses(self) -> None:
+        """Raise a ValueError if the losses that were read are finite, but so large that nothing is learnt.
+
+        An untrained model guesses, and its loss is that of a guess; several times as much is no matter of
+        chance, and no figure of such a model means anything.
+        """
+        learner, first = self.learner, self.learner.first_loss
+        done, losses = learner.progress, learner.progress.losses
+        if first is None or len(losses) < FEWEST:
+            return
+        loss = median(losses)
+        if loss > max(first * TIMES, first + MORE):
+            where = f"the loss up to epoch {len(done.epoch_seconds)}, step {done.step:,} of all,"
+            raise ValueError(f"{where} is about {loss:.4g}, and was {first:.4g} at first: {_lower(learner)}")
 
     def latest_loss(self) -> float:
         """This process's loss in the latest step: waits for the device, but for nobody else."""
@@ -236,9 +258,11 @@ def _check_progress(learner: Learner[Any, Any, Any]) -> None:
 def check_finite(value: float, what: str, learner: Learner[Any, Any, Any]) -> None:
     """Raise a ValueError that says what is not finite and what may help."""
     if not math.isfinite(value):
-        raise ValueError(
-            f"{what} is {value}: training has diverged; try a smaller --lr (now {learner.config.lr})"
-        )
+        raise ValueError(f"{what} is {value}: {_lower(learner)}")
+
+
+def _lower(learner: Learner[Any, Any, Any]) -> str:
+    return f"{DIVERGED}; try a smaller --lr (now {learner.config.lr:g})"
 
 
 def seed_of(*numbers: int) -> int:
