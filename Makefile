@@ -10,7 +10,7 @@ CORE := $(wildcard src/lrn/recurrence/cpu/*.cpp src/lrn/recurrence/cpu/*.h) src/
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
-	$(BIN)/lrn compare lm --preset quick
+	$(BIN)/lrn compare
 
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder

@@ -197,6 +197,13 @@ USER_ERRORS = [
     ["serve", __file__],
     ["serve", ".", "--port", "70000"],
     ["import", "no/such/run", "file"],
+    ["results"],
+    ["paper", "8"],
+    ["paper", "table", "7"],
+    ["results", "no/such/run"],
+    ["results", "."],
+    ["results", __file__],
+    ["results", ".", "--format", "html"],
     ["gradients", "--out", "picture.gif"],
     ["gradients", "--units", "lrn,lsmt"],
     ["gradients", "--out", str(ROOT / "docs" / "gradients.png")],
@@ -381,7 +388,9 @@ def test_gradients_are_drawn_and_nothing_is_overwritten(tmp_path, capsys):
     path = tmp_path / "g.png"
     assert cli.main([*words, str(path), "--keep", "5"]) == 0
     assert path.read_bytes().startswith(b"\x89PNG")
-    assert "nn.RNN" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "nn.RNN" in said.out
+    assert re.fullmatch("each curve is .* one that falls .* one that rises .*\n", said.err)
     assert cli.main([*words, str(path)]) == 2
     assert "there already" in capsys.readouterr().err
     assert cli.main([*words, str(path), "--overwrite"]) == 0
@@ -476,8 +485,9 @@ def test_the_settings_of_a_comparison(monkeypatch, tmp_path, capsys):
         "there",
     ]
     assert cli.main(words) == 0
-    ((name, config, units, seeds),) = seen
-    assert (name, units, seeds) == ("lm", ["lrn", "sru"], [3])
+    ((plan,),) = seen
+    config = plan.config
+    assert (plan.task, plan.units, plan.seeds) == ("lm", ("lrn", "sru"), (3,))
     assert (config.unit, config.seed, config.preset, config.out) == ("lrn", 3, "paper-ptb", "there")
     assert "comparisons/TASK-PRESET" in help_of(capsys, "compare", "lm")
 

@@ -9,7 +9,8 @@ rather than being left out. When a page shows something new:
   runs of one task alone, say so in ``ONLY``;
 - a new task: write small data for it in ``DATA``, and say in ``BUILT_IN`` what makes its built-in data small;
 - a new word in capitals that stands for something of the reader's own (RUN, DIR, UNIT): ``Reader.fill``;
-- a page whose figures took hours: add it to ``DRY``; its settings are read and checked, but nothing runs;
+- a page whose commands take hours, or many trainings: add it to ``DRY``; its settings are read and checked,
+  but nothing runs;
 - a page about a run that it does not train: RUN is one of the task that ``TASK_OF`` gives the page, else of
   the page's own, else a language model;
 - another program than ``lrn``: ``check_other``.
@@ -29,16 +30,17 @@ import torch
 from elmo_files import write_elmo
 from runs import write_text
 
-from lrn import bench, cli, commands, compare, doctor
-from lrn.names import TASKS
+from lrn import bench, cli, commands, compare, doctor, survey
+from lrn.names import FIRST_TASK, TASKS
 from lrn.serve import Server
+from lrn.tasks import repeating
 from lrn.tasks.ner import generator
 from lrn.training.run import FORMAT
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(page.relative_to(ROOT).as_posix() for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
-DRY = ("docs/results.md",)
+DRY = ("docs/results.md", "docs/compare.md")
 TASK_OF = {"docs/memory.md": "doc", "docs/serve.md": "doc"}
 SILENT = ("text", "yaml", "json", "csv", "html", "bibtex", "tex", "diff", "")  # blocks that nobody runs
 
@@ -65,6 +67,7 @@ SMALL = {
     "train rc": f"{RC} {STEPS}",
     "train mt": f"{MT} --threads 1 --overwrite --epochs 2",
     "train --resume": "",
+    "compare --tasks": "",  # whose tasks are not made small: nothing is trained
     "compare lm": f"{LM} {STEPS} {PAIR}",
     "compare ner": f"{NER} {STEPS} {PAIR}",
     "compare doc": f"{DOC} {STEPS} {PAIR}",
@@ -88,6 +91,8 @@ SMALL = {
     "export": "",
     "serve": "--threads 1",
     "import": "",
+    "results": "",
+    "paper": "",
 }
 BUILT_IN = {
     "lm": "--fraction 0.02",
@@ -107,6 +112,8 @@ WHOLE = (
     "export",
     "import",
     "serve",
+    "results",
+    "paper",
 )  # commands that are the same for all tasks
 LINE = "Anna Becker works for Borealis in Lugano.\n"  # on standard input if a page does not say what
 PAIR_LINE = "A dog sleeps. ||| An animal sleeps.\n"  # the same where pairs are read
@@ -232,6 +239,13 @@ def shell_lines(language, lines):
 PROGRAMS = r"lrn|make|pip|git|echo|python3?|\.venv/bin/\w+"
 
 
+def anchors(page):
+    """What links can lead to in a page: its headings, as GitHub writes them."""
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def inline(page):
     """Commands in the running text."""
     text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.M | re.S)
@@ -277,8 +291,10 @@ class Reader:
         if not words or "--help" in words:
             return words
         command = words[0]
-        if command in ("train", "compare") and words[1] in TASKS:
+        if command in ("train", "compare") and words[1:] and words[1] in TASKS:
             self.task = words[1]
+        elif command == "compare":
+            self.task = FIRST_TASK
         places = [False, *(word == "--out" for word in words)]  # where a run goes is no run yet
         words = [
             word if new else self.thing(word, ONLY.get(command))
@@ -301,8 +317,9 @@ class Reader:
 
     def shrink(self, command, words):
         kind = command if command in WHOLE else f"{command} {self.task}"
-        if command == "train" and "--resume" in words:
-            kind = "train --resume"
+        for flag in ("--resume", "--tasks"):
+            if flag in words:
+                kind = f"{command} {flag}"
         assert kind in SMALL, f"{self.page}: SMALL does not say how to make `lrn {kind}` small"
         small = SMALL[kind].split()
         if kind == f"train {self.task}" and "--data" not in words:
@@ -390,6 +407,7 @@ def reader(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LRN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(Server, "serve_forever", lambda self: None)  # as if Ctrl-C came at once
+    monkeypatch.setattr(survey, "survey", lambda *args: 0)  # which takes an hour
     threads = torch.get_num_threads()
     yield lambda page, dry=False: Reader(page, tmp_path, monkeypatch, dry=dry)
     torch.set_num_threads(threads)
@@ -400,7 +418,7 @@ def nothing_runs(monkeypatch):
     """Commands stop where their settings have been read and checked."""
     places = [(commands, name) for name in ("train", "resume", "evaluate", "predict", "memory")]
     places += [(commands, name) for name in ("gradients", "params", "average", "export", "import_", "serve")]
-    places.append((compare, "compare"))
+    places += [(commands, "results"), (commands, "paper"), (compare, "compare")]
     for module, name in [*places, (bench, "run"), (doctor, "run")]:
         monkeypatch.setattr(module, name, lambda *args, **more: 0, raising=False)
 
@@ -443,6 +461,14 @@ def test_commands_in_the_text(page, reader, nothing_runs, capsys):
         typist.type(words)
 
 
+@pytest.mark.parametrize("entry", repeating.ENTRIES, ids=repeating.NAMES)
+def test_commands_that_repeat_the_paper(entry, reader, nothing_runs):
+    """What `lrn paper` prints is read and checked like what a page shows."""
+    typist = reader("README.md", dry=True)
+    for command in entry.commands:
+        typist.type(shlex.split(command.line))
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_other_programs_in_the_text(page):
     for line in inline(page):
@@ -456,6 +482,14 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text()):
         if not target.startswith("http"):
             assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
+
+
+@pytest.mark.parametrize("entry", repeating.ENTRIES, ids=repeating.NAMES)
+def test_links_beside_the_paper_lead_somewhere(entry):
+    for link in [*(found.page for found in entry.measured), *([entry.settings] if entry.settings else [])]:
+        page, _, anchor = link.partition("#")
+        assert page in PAGES, link
+        assert anchor in anchors(page), link
 
 
 # The reader itself -------------------------------------------------------------------------------

@@ -268,6 +268,23 @@ def test_wrong_words(words, expected):
         PLACED.read(words, options.Import)
 
 
+SEVERAL = Flags("carry", "Carry things.", settings_of(options.Results), words=("run",))
+
+
+def test_a_list_takes_all_further_words():
+    for words in ("a b c --format csv", "a --format csv b c", "--format csv a b c"):
+        assert SEVERAL.read(words.split(), options.Results) == options.Results(["a", "b", "c"], "csv")
+    assert SEVERAL.read(["a"], options.Results).run == ["a"]
+    assert SEVERAL.typed([]) == {}
+
+
+def test_help_of_a_list_without_a_flag(capsys):
+    SEVERAL.print_help()
+    said = capsys.readouterr().out
+    assert said.startswith("usage: lrn carry RUN… [--flags]")
+    assert re.search(r"^  RUN +the run folders$", said, re.M)
+
+
 # Errors -------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 from helpers import says
 
-from lrn.options import Bench, Doctor, Gradients, Params
+from lrn.options import Bench, Doctor, Gradients, Paper, Params, Results
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,28 @@ from lrn.options import Bench, Doctor, Gradients, Params
         (lambda: Gradients(seed=-1), ("seed must be at least 0", "-1")),
         (lambda: Gradients(seed=2**80), ("seed must be at most", "1,208,925")),
         (lambda: Gradients(out="a.gif"), ("--out a.gif: the name must end in .png or .svg",)),
+        (lambda: Results(), ("name a run folder", "lrn results RUN…")),
+        (lambda: Results(["a"], format="markdown"), ("unknown format 'markdown'", "md, csv, json")),
+        (lambda: Results(["a"], validation="bets"), ("unknown validation 'bets'", "did you mean 'best'")),
+        (lambda: Paper("9"), ("unknown table 'table-9'", "table-1, table-2", "figure-1")),
+        (lambda: Paper(format="md"), ("unknown format 'md'", "text, json")),
         (lambda: Params(task="dco"), ("unknown task 'dco'", "did you mean 'doc'")),
     ],
 )
 def test_wrong_settings(make, says_so):
     with pytest.raises(ValueError, match=says(*says_so)):
         make()
+
+
+def test_names_of_tables():
+    assert [Paper(name).table for name in ("5", "Table-5", "figure-1", None)] == [
+        *("table-5", "table-5", "figure-1", None),
+    ]
+
+
+def test_names_of_figures():
+    assert Results(["a"], test=" f1,exact, ").tests() == ["f1", "exact"]
+    assert Results(["a"]).tests() == []
 
 
 def test_shapes():

@@ -22,7 +22,7 @@ LAYERS = (
     ("lrn", "migration"),
     ("training", "text", "nn", "analysis", "onnx"),
     ("tasks", "report", "bench"),
-    ("commands", "compare", "doctor", "demo", "export", "flags", "options", "serve", "share"),
+    ("commands", "compare", "doctor", "export", "flags", "options", "results", "serve", "share", "survey"),
     ("cli", "__main__"),
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
@@ -37,6 +37,7 @@ QUICK = (
     "cli.py",
     "tasks/settings.py",
     "tasks/paper.py",
+    "tasks/repeating.py",
     "tasks/*/config.py",
 )
 SLOW = ("torch", "lightning", "numpy", "matplotlib")

@@ -23,7 +23,7 @@ OVERVIEW = f"""\
 lrn: lightweight recurrent networks for PyTorch
 
 Try first:
-  lrn compare lm       the same model with six units: a table and a page; a few minutes, no data needed
+  lrn compare          the same model with six units: a table and a page; a few minutes, no data needed
   lrn bench            speed against nn.LSTM, nn.GRU and others on this machine
 
   lrn train TASK       train a model; the tasks: {", ".join(names.TASKS)}
@@ -32,7 +32,9 @@ Try first:
   lrn serve RUN        a page on this machine to try a trained model in
   lrn memory RUN       draw what a document classifier remembers of a text
   lrn gradients        draw how far back gradients reach, by unit
+  lrn results RUN…     what runs have come to, as a table in Markdown beside the paper's figures
   lrn params [TASK]    parameter counts of every unit beside the paper's
+  lrn paper [TABLE]    how to repeat every table and figure of the paper
   lrn doctor           what is installed, and whether the engine computes what it should
   lrn average RUN      a run with the mean of the weights of another's latest epochs
   lrn export RUN FILE  a model in one file, for lrn.load and lrn import RUN FILE, or as ONNX
@@ -180,27 +182,56 @@ def _resume(words: list[str]) -> int:
 
 def compare(words: list[str]) -> int:
     """Train the same model with several units, and report."""
+    if words[:1] in (["-h"], ["--help"]):
+        print("usage: lrn compare [TASK] [--units lstm,gru,…] [--seeds 1,2,3] [--out DIR] [--flags]")
+        print("       lrn compare --tasks lm,ner,… [--units …] [--seeds …] [--out DIR]\n")
+        print(
+            f"tasks: {', '.join(names.TASKS)}; without one it is {names.FIRST_TASK}, on built-in documents."
+        )
+        print("`lrn compare TASK --help` explains all settings; --tasks makes one page of several tasks.")
+        return 0
+    if any(word.partition("=")[0] == "--tasks" for word in words):
+        return _survey(words)
     if not words or words[0].startswith("-"):
-        print("usage: lrn compare TASK [--units lstm,gru,…] [--seeds 1,2,3] [--out DIR] [--flags]\n")
-        print(f"tasks: {', '.join(names.TASKS)}\n`lrn compare TASK --help` explains all settings.")
-        return 0 if words[:1] in ([], ["-h"], ["--help"]) else 2
+        words = [names.FIRST_TASK, *words]
     from lrn import commands, tasks
-    from lrn.compare import seeds_of, units_of
+    from lrn.compare import matching
+    from lrn.compare.plan import MATCHES, Plan, rates_of, seeds_of, units_of
     from lrn.flags import Flags, about, settings_of
     from lrn.options import Compare
 
     name, task = words[0], tasks.settings(words[0])
 
-    def make(units: str, seeds: str, **values: Any) -> tuple[TrainConfig, list[str], list[int]]:
-        chosen, numbers = units_of(units), seeds_of(seeds)
+    def make(units: str, seeds: str, lrs: str | None, match: str, against: str | None, **values: Any) -> Plan:
+        chosen, numbers, rates = units_of(units), seeds_of(seeds), rates_of(lrs)
         configs = [task.train(**values, unit=chosen[0], seed=number) for number in numbers]
-        return configs[0], chosen, numbers
+        if against is not None:
+            checks.choice("--against", against, ("paper",))
+        matching.check(name, configs[0], checks.choice("--match", match, MATCHES))
+        return Plan(name, configs[0], tuple(chosen), tuple(numbers), tuple(rates), against, match)
 
     settings = [*settings_of(Compare), *settings_of(task.train, without=("unit", "seed", "out", "overwrite"))]
     flags = Flags(f"compare {name}", about(Compare), settings, presets=task.presets)
-    config, units, seeds = flags.read(words[1:], make)
-    _check_training(task, config)
-    return commands.compare(name, config, units, seeds)
+    plan = flags.read(words[1:], make)
+    _check_training(task, plan.config)
+    return commands.compare(plan)
+
+
+def _survey(words: list[str]) -> int:
+    """The same units on several tasks."""
+    from lrn import commands, survey
+    from lrn.compare import seeds_of, units_of
+    from lrn.options import Survey
+
+    options = _read("compare", Survey, words)
+    plans = survey.plans_of(
+        survey.tasks_of(options.tasks),
+        units_of(options.units),
+        seeds_of(options.seeds),
+        threads=options.threads,
+        overwrite=options.overwrite,
+    )
+    return commands.survey(plans, options.out)
 
 
 def _check_training(task: TaskSettings, config: TrainConfig) -> None:
@@ -307,6 +338,14 @@ def _options(name: str, command: str) -> type[Any] | None:
     return {"evaluate": task.evaluate, "predict": task.predict, **task.commands}.get(command)
 
 
+def results(words: list[str]) -> int:
+    """What runs have come to, as a table."""
+    from lrn import commands
+    from lrn.options import Results
+
+    return commands.results(_read("results", Results, words, "run"))
+
+
 def export(words: list[str]) -> int:
     """Weights or a whole model for other programs."""
     from lrn import commands
@@ -372,6 +411,14 @@ def params(words: list[str]) -> int:
     return commands.params([options.task] if options.task else [*names.TASKS])
 
 
+def paper(words: list[str]) -> int:
+    """How the paper's tables and figures are repeated."""
+    from lrn import commands
+    from lrn.options import Paper
+
+    return commands.paper(_read("paper", Paper, words, "table"))
+
+
 def doctor(words: list[str]) -> int:
     """What is installed, and a check of the engine."""
     from lrn.options import Doctor
@@ -397,11 +444,13 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "predict": predict,
     "serve": serve,
     "memory": memory,
+    "results": results,
     "average": average,
     "export": export,
     "import": import_,
     "bench": bench,
     "gradients": gradients,
     "params": params,
+    "paper": paper,
     "doctor": doctor,
 }

@@ -7,14 +7,17 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lrn import tasks
 from lrn.files import check_folder, check_place
 from lrn.names import MODEL_FILE
-from lrn.options import Export, Gradients, Serve
+from lrn.options import Export, Gradients, Paper, Results, Serve
 from lrn.training.config import TrainConfig, from_dict
 from lrn.training.run import Run
+
+if TYPE_CHECKING:
+    from lrn.compare.plan import Plan
 
 
 def train(name: str, config: TrainConfig) -> int:
@@ -75,9 +78,11 @@ def resume(run: Run, changes: dict[str, Any]) -> int:
     return _fit(task, loop, run)
 
 
-def check_packages() -> None:
-    """Raise a ModuleNotFoundError now, and not after some work, if a package for training is missing."""
-    for name in ("numpy", "lightning", "rich"):
+def check_packages(*names: str) -> None:
+    """Raise a ModuleNotFoundError now, and not after some work, if a package is missing: one for training, or
+    one for the built-in data of the tasks that are named."""
+    of_tasks = (package for name in names for package in tasks.settings(name).packages)
+    for name in ("numpy", "lightning", "rich", *of_tasks):
         if importlib.util.find_spec(name) is None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
@@ -96,6 +101,8 @@ def _fit(task: Any, loop: Any, run: Run) -> int:
 
     say = _say if loop.is_first else lambda text: None
     say(f"{run.folder}: {task.headline(loop.learner)}")
+    for text in task.warnings(loop.learner.data, loop.learner.kept):
+        say(f"warning: {text}")
     try:
         fit.fit(loop, run)
         if loop.is_first:
@@ -113,19 +120,34 @@ def _fit(task: Any, loop: Any, run: Run) -> int:
     return 0
 
 
-def compare(name: str, config: TrainConfig, units: list[str], seeds: list[int]) -> int:
+def compare(plan: Plan) -> int:
     """Several units, the same settings."""
     from lrn import compare
 
-    out = Path(config.out or f"comparisons/{name}-{config.preset}")
+    config = plan.config
+    out = Path(config.out or f"comparisons/{plan.task}-{config.preset}")
     check_folder(out)
-    compare.check_free(out, name, config, units, seeds)
+    units = compare.joined(out, plan).units
     check_packages()
     _say(f"{out}: training {', '.join(units)}, one after the other …")
     from lrn.training import device
 
     device.check(config)
-    return compare.compare(name, config, units, seeds, out)
+    return compare.compare(plan, out)
+
+
+def survey(plans: list[Plan], folder: str) -> int:
+    """Several units on several tasks."""
+    from lrn import compare, survey
+
+    out = Path(folder)
+    check_folder(out)
+    for plan in plans:
+        compare.joined(out / plan.task, plan)
+    names = [plan.task for plan in plans]
+    check_packages(*names)
+    _say(f"{out}: training {', '.join(plans[0].units)} on {', '.join(names)}, one after the other …")
+    return survey.survey(plans, out)
 
 
 def evaluate(run: Run, options: Any) -> int:
@@ -222,6 +244,20 @@ def gradients(units: list[str], options: Gradients) -> int:
     for name, values in norms.items():
         print(f"{name:7}" + "  ".join(f"n={n}: {values[n]:.1e}" for n in places))
     print(options.out)
+    _say(gradients.MEANING)
+    return 0
+
+
+def results(options: Results) -> int:
+    """What runs have come to, as tables."""
+    from lrn import results
+    from lrn.report import runs
+
+    tables = results.tables(options)
+    if options.format == "json":
+        print(json.dumps(runs.to_json(tables), indent=1))
+    else:
+        print({"md": runs.markdown, "csv": runs.comma_separated}[options.format](tables), end="")
     return 0
 
 
@@ -238,6 +274,18 @@ def params(names: list[str]) -> int:
         for preset, unit, exact in tasks.parameters(name):
             print(f"  {preset:12} {unit:6} {exact:12,} {paper.parameters(name, preset).get(unit, ''):>8}")
         print(f"{tasks.settings(name).note}\n")
+    return 0
+
+
+def paper(options: Paper) -> int:
+    """How the paper's tables and figures are repeated."""
+    from lrn.tasks import repeating
+
+    entries = repeating.ENTRIES if options.table is None else [repeating.find(options.table)]
+    if options.format == "json":
+        print(json.dumps([entry.to_json() for entry in entries], indent=1))
+    else:
+        print("\n".join(entry.text() for entry in entries), end="")
     return 0
 
 

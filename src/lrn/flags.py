@@ -140,7 +140,8 @@ class Flags:
         command: the words that call it, without ``lrn``.
         about: what it does.
         settings: its flags.
-        words: the settings that are typed without a flag, in this order.
+        words: the settings that are typed without a flag, in this order; a list at the end takes all further
+            words.
         presets: named sets of values; with them come ``--config`` and ``--print_config``.
         elsewhere: flags that are not this command's, and what to say of each.
         forms: the ways to call it, for the help, where there is another than by its words and flags.
@@ -188,6 +189,10 @@ class Flags:
         for word in rest:
             if word.startswith("-"):
                 self._refuse_flag(word.partition("=")[0])
+        types = {setting.name: setting.type for setting in self.settings}
+        if self.words and types[self.words[-1]] == list[str] and len(rest) >= len(self.words):
+            last = len(self.words) - 1
+            return values | dict(zip(self.words, [*rest[:last], rest[last:]], strict=True))
         if len(rest) > len(self.words):
             self._refuse(f"unexpected word {rest[len(self.words)]!r}")
         return values | dict(zip(self.words, rest, strict=False))
@@ -233,7 +238,9 @@ class Flags:
 
     def _parser(self, defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParser:
         """What reads the words; with ``defaults``, what prints the help."""
-        forms = self.forms or (" ".join([self.command, *(word.upper() for word in self.words)]),)
+        several = {setting.name for setting in self.settings if setting.type == list[str]}
+        words = [word.upper() + "…" * (word in several) for word in self.words]
+        forms = self.forms or (" ".join([self.command, *words]),)
         usage = "\n       ".join(f"lrn {form} [--flags]" for form in forms)
         presets = f" Presets: {', '.join(self.presets)}." if self.presets else ""
         parser = argparse.ArgumentParser(

@@ -7,6 +7,9 @@ TASKS = ("lm", "ner", "doc", "nli", "rc", "mt")
 ENGINES = ("cpu", "triton", "parallel", "torch")
 """Those that are a device's own first, then those that run everywhere."""
 
+FIRST_TASK = "doc"
+"""The task that a comparison takes where none is named."""
+
 COMPARED = "lstm,gru,atr,sru,lrn,olrn"
 """The units that a comparison takes by default."""
 

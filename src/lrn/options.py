@@ -39,14 +39,46 @@ class Compare:
     Args:
         units: the units to compare.
         seeds: a run of every unit for each.
+        lrs: learning rates to try, like 0.001,0.003,0.01: every unit gets the one that validates best;
+            without them all have lr.
+        match: what the units have in common: width; or parameters or time, with widths for which the model
+            has about as many parameters as with LRN, or a training step takes about as long.
+        against: paper shows the paper's figures beside these, on whatever data and in whatever size.
         out: the folder for runs, tables and page; by default comparisons/TASK-PRESET.
         overwrite: throw away what is in that folder.
     """
 
     units: str = names.COMPARED
     seeds: str = "1"
+    lrs: str | None = None
+    match: str = "width"
+    against: str | None = None
     out: str | None = field(default=None, metadata=checks.FOLDER)
     overwrite: bool = False
+
+
+@dataclass
+class Survey:
+    """Compare units on several tasks, each with its quick preset on built-in data: one page, a row a task.
+
+    Args:
+        tasks: the tasks.
+        units: the units to compare.
+        seeds: a run of every unit for each.
+        threads: threads of a training, at most the cores there are; 0 leaves it to torch.
+        out: the folder for the page, and for a folder for every task.
+        overwrite: throw away what is in those folders.
+    """
+
+    tasks: str = ",".join(names.TASKS)
+    units: str = names.COMPARED
+    seeds: str = "1"
+    threads: int = 0
+    out: str = field(default="comparisons/tasks", metadata=checks.FOLDER)
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        checks.threads(self.threads)
 
 
 @dataclass
@@ -203,6 +235,63 @@ class Gradients:
             checks.at_most(self, name, most)
         if not self.out.lower().endswith((".png", ".svg")):
             raise ValueError(f"--out {self.out}: the name must end in .png or .svg")
+
+
+@dataclass
+class Results:
+    """Print what runs have come to as a table, a row for each, so that no figure has to be typed by hand.
+
+    Runs that differ in nothing but the seed are one row, with mean and deviation. Of the settings those are
+    shown that differ and that the preset does not explain. A run that is not finished says so in its row.
+    Runs of several tasks are a table for each. The paper's figures stand beside them, headed by its own data
+    where that is another.
+
+    Args:
+        run: the run folders.
+        format: md, csv or json, which has the value of every seed.
+        validation: the figure on the validation data after each epoch, the best or the last.
+        test: figures on the test data by name, like f1,exact; by default the one that counts.
+        paper: the preset whose figures of the paper are shown; by default that of each run.
+        single: a row for every run, also where only the seed differs.
+    """
+
+    run: list[str] = field(default_factory=list, metadata=checks.RUN)
+    format: str = "md"
+    validation: str = "each"
+    test: str = ""
+    paper: str | None = None
+    single: bool = False
+
+    def __post_init__(self) -> None:
+        self.format = checks.choice("format", self.format, ("md", "csv", "json"))
+        self.validation = checks.choice("validation", self.validation, ("each", "best", "last"))
+        if not self.run:
+            raise ValueError("name a run folder, or several: lrn results RUN…")
+
+    def tests(self) -> list[str]:
+        """The names of figures on the test data, as typed."""
+        return [name.strip() for name in self.test.split(",") if name.strip()]
+
+
+@dataclass
+class Paper:
+    """Say how each table and figure of the paper is repeated: the commands, the data, and what is measured.
+
+    Args:
+        table: one of them, like table-5 (or 5) or figure-1; all if there is none.
+        format: text, or json.
+    """
+
+    table: str | None = None
+    format: str = "text"
+
+    def __post_init__(self) -> None:
+        from lrn.tasks import repeating
+
+        self.format = checks.choice("format", self.format, ("text", "json"))
+        if self.table is not None:
+            name = f"table-{self.table}" if self.table.isdigit() else self.table.lower()
+            self.table = checks.choice("table", name, repeating.NAMES)
 
 
 @dataclass

@@ -7,6 +7,8 @@ import os
 import sys
 import time
 
+DIVERGED = "training has diverged"  # is said of a loss without sense; lrn compare listens for it
+
 # Between lines about progress where there is no terminal; lrn compare, which reads them, asks for more.
 QUIET_SECONDS = float(os.environ.get("LRN_QUIET_SECONDS", "15"))
 

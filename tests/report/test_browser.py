@@ -57,9 +57,10 @@ def test_its_numbers_are_those_of_the_results(shown, results):
     assert json.loads(shown.ask('document.getElementById("results").textContent')) == results.to_json()
     tips = shown.ask('[...document.querySelectorAll("figure title")].map((t) => t.textContent)')
     for unit, row in results.units.items():
-        median, low, high = (1e3 * time for time in (row.time.median, row.time.low, row.time.high))
+        median, one = row.time.median * 1e3, results.units["lrn"].time.median
+        ratio, low, high = (time / one for time in (row.time.median, row.time.low, row.time.high))
         assert f"{unit}: {row.parameters / 1e6:.2f}M parameters" in tips
-        assert f"{unit}: {median:.1f} ms / batch, {low:.4g} to {high:.4g}" in tips
+        assert f"{unit}: {ratio:.2f}x {tables.heading(results)}, {low:.4g} to {high:.4g}" in tips
         assert f"{unit}: {median:.4g} ms / batch, {row.mean:.2f} test perplexity" in tips
         last = sum(curve[-1][1] for curve in row.curves) / len(row.curves)
         assert f"{unit}, epoch 10: {last:.2f}" in tips

@@ -1,5 +1,6 @@
 """The page says what the results say, and needs nothing from anywhere."""
 
+import html
 import json
 import math
 import re
@@ -8,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 from report.cases import realistic, results, with_unit
 
-from lrn.report import page, tables
-from lrn.report.results import Drawing
+from lrn.report import page, tables, verdict
+from lrn.report.results import Drawing, Trials
 
 
 class Reader(HTMLParser):
@@ -79,6 +80,27 @@ def test_a_unit_that_diverged_is_left_out_of_the_charts_only(broken):
 
 def test_the_best_are_marked():
     assert page.render(results()).count("class='best'") == 3
+
+
+def test_the_page_says_what_came_out():
+    given = realistic()
+    shown = page.render(given)
+    assert shown.count(f"<p class='verdict'>{html.escape(verdict.sentence(given))}</p>") == 1
+    assert html.escape(verdict.RULE) in shown
+    assert html.escape(verdict.RULE) not in page.render(realistic(seeds=(1,)))  # which has no spread
+    assert shown.count("time relative to lrn, less is better") >= 2  # the column and the chart
+
+
+def test_trials_have_a_table():
+    trials = Trials("valid_loss", 1, (0.1, 0.2), {"lrn": (3.0, 2.0)}, {"lrn": 0.2})
+    given = results(("lrn",), trials=trials)
+    shown = page.render(given)
+    assert "<tr><td>lrn</td><td>3.000</td><td class='best'>2.000†</td></tr>" in shown
+    assert html.escape(tables.about_trials(trials)) in shown
+    reader = Reader()
+    reader.feed(shown)
+    assert reader.open == []
+    assert "Learning rates" not in page.render(results())
 
 
 def test_spread_is_drawn():

@@ -122,7 +122,10 @@ def test_the_picture_of_gradients(tmp_path):
     pytest.importorskip("matplotlib")
     names = ["nn.RNN", *lrn.UNITS]
     gradients.draw({name: [1.0, 0.5] for name in names}, tmp_path / "g.svg", "title")
-    drawn = [element.get("style") or "" for element in ET.parse(tmp_path / "g.svg").iter()]
+    elements = list(ET.parse(tmp_path / "g.svg").iter())
+    drawn = [element.get("style") or "" for element in elements]
+    written = " ".join(element.text.strip() for element in elements if element.text and element.text.strip())
+    assert gradients.MEANING in written
     for name in names:
         assert any(f"stroke: {palette.colour(name)}" in style for style in drawn)
     assert palette.dashes("nn.RNN") == ":"

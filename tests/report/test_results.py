@@ -7,13 +7,24 @@ from dataclasses import replace
 import pytest
 from report.cases import MEMORY, realistic, results
 
-from lrn.report.results import Comparison, Timing, UnitResult
+from lrn.report.results import Comparison, Matched, Timing, Trials, UnitResult
 
+TRIALS = Trials(
+    "valid_loss", 1, (0.1, 0.2), {"lrn": (3.0, None), "lstm": (2.0, 1.0)}, {"lrn": 0.1, "lstm": 0.2}
+)
 TIME = Timing(0.2, 0.1, 0.3, 9)
 
 
 @pytest.mark.parametrize(
-    "given", [results(), results(seeds=(1,)), realistic(memory=MEMORY, printed={"lrn": "1"})]
+    "given",
+    [
+        results(),
+        results(seeds=(1,)),
+        realistic(memory=MEMORY, printed={"lrn": "1"}),
+        results(
+            trials=TRIALS, matched=Matched("time", "lrn", {"lstm": 5, "lrn": 7}, {"lstm": 1.1, "lrn": 1.0})
+        ),
+    ],
 )
 def test_everything_is_there_after_writing_and_reading(given, tmp_path):
     given.write(tmp_path / "results.json")
@@ -40,8 +51,8 @@ def test_deviation():
 
 def test_times_and_whose_is_one():
     assert list(results().times) == ["lstm", "lrn"]
-    assert results().reference == results().units["lrn"].time
-    assert results(("gru", "lstm")).reference == results(("gru", "lstm")).units["gru"].time
+    assert (results().standard, results().ratios) == ("lrn", {"lstm": 2.0, "lrn": 1.0})
+    assert results(("gru", "lstm")).standard == "gru"
 
 
 @pytest.mark.parametrize(

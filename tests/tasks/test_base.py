@@ -2,7 +2,12 @@
 
 import csv
 import json
+import os
+import re
+import select
 import shutil
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -143,6 +148,65 @@ def test_the_best_is_the_best_of_the_monitored_figure(task, run_of):
     best = min(values) if said.lower_is_better else max(values)
     assert metrics(run)["best_epoch"] == values.index(best) + 1
     assert BestState.load(run / "best.ckpt", task).figures[said.monitor] == best
+
+
+@every_task
+def test_a_training_that_diverges_says_so(task, tmp_path, capsys):
+    """Where the loss stays finite, too; no figure is given for what is none."""
+    data = ["--data", write_corpus(tmp_path / "text")] if task == "lm" else []
+    run = tmp_path / "run"
+    for words in (["train", task, *SETTINGS[task], *data, "--out", run], ["train", "--resume", run]):
+        assert lrn(*words, *(["--lr", "1e9"] if "--out" in words else [])) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        *_, last = said.err.splitlines()
+        assert re.match(r"lrn: the loss .*epoch 1, step \d", last)
+        assert last.endswith(": training has diverged; try a smaller --lr (now 1e+09)")
+        assert tasks.load(task).metric not in said.err
+        assert not (run / "metrics.json").exists()
+
+
+SPOKEN = {
+    "ner": ([], "Anna works for Borealis."),
+    "doc": ([], "I found it splendid."),
+    "nli": ([], "A dog runs.\tAn animal runs."),
+    "rc": (["--text", __file__], "What does a task say?"),
+    "mt": ([], "The lamp costs $5."),
+}
+
+
+@pytest.mark.parametrize("task", SPOKEN)
+def test_each_line_is_answered_before_the_next_is_written(task, run_of, monkeypatch, capsys):
+    """Over pipes that stay open. When nobody reads on, as after `| head -3`, it ends quietly."""
+    words, line = SPOKEN[task]
+    run = run_of(task)
+    given, to_program = os.pipe()
+    from_program, said = os.pipe()
+    monkeypatch.setattr("sys.stdin", os.fdopen(given))
+    monkeypatch.setattr("sys.stdout", os.fdopen(said, "w"))
+    capsys.readouterr()
+    codes = []
+    program = threading.Thread(
+        target=lambda: codes.append(lrn("predict", run, "--threads", 1, *words)), daemon=True
+    )
+    program.start()
+    try:
+        for _ in range(3):
+            os.write(to_program, f"{line}\n".encode())
+            answer = b""
+            while not answer.endswith(b"\n"):
+                there, *_ = select.select([from_program], [], [], 20)
+                assert there, "no answer came"
+                answer += os.read(from_program, 10_000)
+    finally:
+        os.close(from_program)
+        os.write(to_program, f"{line}\n".encode())
+        os.close(to_program)
+        program.join(60)
+        sys.stdout.close()
+        sys.stdin.close()
+    assert codes == [141]
+    assert capsys.readouterr().err == ""
 
 
 @every_task

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 
 from lrn.files import write_whole
 from lrn.report import palette
 
 LEAST = 1e-12  # what is smaller is gone
+MEANING = (
+    "each curve is how much of a gradient is left n steps back in time: one that falls vanishes (what is far "
+    "back cannot be learnt from), one that stays at 1 loses nothing, one that rises explodes"
+)
 
 
 def draw(norms: Mapping[str, Sequence[float]], path: Path, title: str) -> None:
-    """Draw a line for each unit, ``norms[unit][n]`` being that of ``∂h_T / ∂h_{T-n}``, as PNG or SVG."""
+    """Draw a line for each unit, ``norms[unit][n]`` being that of ``∂h_T / ∂h_{T-n}``, as PNG or SVG.
+
+    What the curves mean stands below them.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -31,4 +39,5 @@ def draw(norms: Mapping[str, Sequence[float]], path: Path, title: str) -> None:
         axes.set_title(title, fontsize=10, loc="left")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, ncols=2)
-    write_whole(path, lambda file: figure.savefig(file, format=path.suffix[1:].lower(), dpi=160))
+        figure.supxlabel(fill(MEANING, 105), fontsize=8, color=palette.OTHER)
+        write_whole(path, lambda file: figure.savefig(file, format=path.suffix[1:].lower(), dpi=160))

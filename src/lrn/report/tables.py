@@ -8,26 +8,66 @@ from pathlib import Path
 from rich.table import Table
 
 from lrn.files import write_text
-from lrn.report.results import Comparison, spoken
+from lrn.report import verdict
+from lrn.report.results import Comparison, Trials, spoken
+
+NEAR = 0.1  # what is further from one is not called matched
+EDGE = "†"  # marks a rate beyond which nothing was tried
 
 
 def rows(results: Comparison) -> list[list[str]]:
     """The table's cells as text, the header first; the paper's scores are a column where there are some."""
-    header = ["unit", "parameters", spoken(results.metric), "ms / batch", "time"]
+    own = [*dict.fromkeys(name for row in results.units.values() for name in row.own)]
+    header = ["unit", *own, "parameters", spoken(results.metric), "ms / batch", heading(results)]
     if results.printed:
-        header.append("paper")
+        header.append("paper (its own data and size)" if results.printed_on else "paper")
     table = [header]
     for unit, row in results.units.items():
         deviation = f" ± {row.deviation:.2f}" if row.deviation is not None else ""
         cells = [
             unit,
+            *(str(row.own.get(name, "")) for name in own),
             f"{row.parameters:,}",
             f"{row.mean:.2f}{deviation}",
             f"{row.time.median * 1e3:.1f}",
-            f"{row.time.median / results.reference.median:.2f}x",
+            f"{results.ratios[unit]:.2f}x",
         ]
         table.append(cells + ([results.printed.get(unit, "")] if results.printed else []))
     return table
+
+
+def heading(results: Comparison) -> str:
+    """What the relative times are, and which are good."""
+    return f"time relative to {results.standard}, less is better"
+
+
+def about_printed(results: Comparison) -> str:
+    """What the paper's scores are of, where that is something else; "" where it is not."""
+    if not results.printed_on:
+        return ""
+    others = "its data and the size of its model are not those of this comparison"
+    return f"The paper's scores are of {results.printed_on}: {others}."
+
+
+def about_matched(results: Comparison) -> str:
+    """How the widths were chosen; "" where all units have the same."""
+    found = results.matched
+    if found is None:
+        return ""
+    like = "about as many parameters as" if found.by == "parameters" else "a training step about as long as"
+    text = f"The widths (hidden) were chosen so that every model has {like} {found.standard}'s"
+    others = {unit: ratio for unit, ratio in found.ratios.items() if unit != found.standard}
+    if not others:
+        return f"{text}."
+    far = [unit for unit, ratio in others.items() if abs(ratio - 1) > NEAR]
+    text += f"; relative to it when they were chosen: {', '.join(f'{u} {r:.2f}' for u, r in others.items())}."
+    return f"{text} No width that was tried came within {NEAR:.0%} for {', '.join(far)}." if far else text
+
+
+def notes(results: Comparison) -> list[str]:
+    """What is said below the table: what came out, and what must be known to read it."""
+    said = (verdict.sentence(results), about_matched(results), about_printed(results))
+    return [text for text in said if text]
 
 
 def best(results: Comparison) -> dict[str, list[str]]:
@@ -44,6 +84,26 @@ def best(results: Comparison) -> dict[str, list[str]]:
     return {name: [u for u in units if found[u] == least[name]] for name, found in values.items()}
 
 
+def trials(found: Trials) -> list[list[tuple[str, bool]]]:
+    """The scores by unit and rate, the header first; with every text whether it is the chosen one."""
+    table = [[("unit", False), *((f"lr {rate}", False) for rate in found.rates)]]
+    for unit, scores in found.scores.items():
+        row = [(unit, False)]
+        for rate, score in zip(found.rates, scores, strict=True):
+            best = rate == found.chosen[unit]
+            mark = EDGE if best and found.at_edge(unit) else ""
+            row.append(("diverged" if score is None else f"{score:.3f}{mark}", best))
+        table.append(row)
+    return table
+
+
+def about_trials(found: Trials) -> str:
+    """What the table of trials shows."""
+    text = f"The learning rate of each unit is the one with the best {spoken(found.metric)} (bold)"
+    edge = f" {EDGE}: at the edge of the rates that were tried, so that one beyond may be better."
+    return f"{text}, tried with seed {found.seed}.{edge if any(map(found.at_edge, found.chosen)) else ''}"
+
+
 def terminal(results: Comparison) -> Table:
     """The table for a terminal."""
     header, *body = rows(results)
@@ -56,11 +116,18 @@ def terminal(results: Comparison) -> Table:
 
 
 def markdown(results: Comparison) -> str:
-    """The table in Markdown."""
-    header, *body = rows(results)
+    """The table in Markdown, below it what came out, and the trials if there were some."""
+    parts = [_markdown(rows(results)), *notes(results)]
+    if results.trials:
+        cells = [[f"**{text}**" if bold else text for text, bold in row] for row in trials(results.trials)]
+        parts += [about_trials(results.trials), _markdown(cells)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown(cells: list[list[str]]) -> str:
+    header, *body = cells
     lines = ["| " + " | ".join(header) + " |", "|---|" + "---:|" * (len(header) - 1)]
-    lines += ["| " + " | ".join(row) + " |" for row in body]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in body])
 
 
 def latex(results: Comparison) -> str:

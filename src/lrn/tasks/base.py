@@ -7,8 +7,9 @@ that follow preparing a training, resuming it, loading what it has learnt, testi
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from lrn.report.views import View
+from lrn.tasks import paper
 from lrn.tasks.asking import Answer, Field, Request, Settings
 from lrn.tasks.settings import TaskSettings
 from lrn.text.store import Folder, Store
@@ -55,12 +57,12 @@ class Score:
     """How good a model is on a part of the data.
 
     Args:
-        counts: how much was scored.
+        counts: how much was scored, and what share of it counts for little.
         figures: by name; they become ``test_NAME`` in metrics.json and ``valid_NAME`` there and in log.csv.
         details: more, by some division of the data.
     """
 
-    counts: dict[str, int]
+    counts: Mapping[str, float]
     figures: dict[str, float]
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -120,16 +122,28 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
     fields: ClassVar[tuple[Field, ...]]  # the texts of a request
     choices: ClassVar[Settings] = {}  # settings of a prediction that change an answer
     monitor: ClassVar[str]  # the figure of a score by which the best weights are chosen
-    metric: ClassVar[str]  # the figure that counts in the end, as it stands in metrics.json
-    lower_is_better: ClassVar[bool]
     tests_last_epoch: ClassVar[bool] = False  # as the paper does, beside the best on validation
     settings: ClassVar[TaskSettings]
     learner_type: ClassVar[type[TaskLearner[Any, Any, Any, Any, Any]]]
 
     @property
+    def metric(self) -> str:
+        """The figure that counts in the end, as it stands in metrics.json."""
+        return self.settings.metric
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether a lower figure is better."""
+        return self.settings.lower_is_better
+
+    @property
     def curve(self) -> str:
         """The column of log.csv that shows the figure during training."""
-        return f"valid_{self.metric.removeprefix('test_')}"
+        return self.settings.curve
+
+    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+        """The paper's figure by unit for a preset on this very data; nothing where the paper has none."""
+        return self.settings.printed(config, data)
 
     # What a task says --------------------------------------------------------------------------
 
@@ -185,12 +199,19 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
     def example(self, loaded: Loaded[ConfigT, KeptT, ModelT]) -> list[str]:
         """A request to begin with, one that the model may well have an answer to; "" where none is known."""
 
-    @abstractmethod
-    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-        """The paper's figure by unit for a preset on this very data; nothing where the paper has none."""
+    def printed_elsewhere(self, config: dict[str, Any], data: dict[str, Any]) -> tuple[str, dict[str, str]]:
+        """The paper's figure by unit whatever preset and data there are, and before that what it is of."""
+        return paper.elsewhere(self.name, config.get("preset", ""))
 
     def check_fits(self, kept: KeptT, data: DataT, run: Run, options: Any) -> None:
         """Raise a ValueError if a run's model cannot be evaluated on this data as the options say."""
+
+    def warnings(self, data: DataT, kept: KeptT) -> list[str]:
+        """Say what a user of this data should know before trusting a figure, a sentence each.
+
+        They are said when a training begins, and by `lrn evaluate`.
+        """
+        return []
 
     def fitted(self, config: ConfigT, kept: KeptT) -> ConfigT:
         """The settings of a new run with what only its data decides."""
@@ -304,6 +325,8 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         loaded = self.load(run, options.accelerator, options.last)
         data = self._read(loaded.config, run.data(options.data))
         self.check_fits(loaded.kept, data, run, options)
+        for text in self.warnings(data, loaded.kept):
+            print(f"warning: {text}", file=sys.stderr)
         return {"part": options.part, **self.score(loaded, data, options, "evaluating").to_json()}
 
     def leaving(self, run: Run, moved: str | None = None) -> Portable:

@@ -1,7 +1,8 @@
 """The figures that Zhang & Sennrich (ACL 2019) print: the one table of them, and what a task asks it.
 
 A task's figures are given only for the paper's preset on the paper's own data, which its size tells from any
-other; everywhere else a function gives an empty table. Needs no torch.
+other; everywhere else a function gives an empty table. :func:`elsewhere` alone gives them whatever the data
+is, and says what they are of. Needs no torch.
 """
 
 from __future__ import annotations
@@ -46,28 +47,28 @@ _F1 = {"lstm": 89.61, "gru": 89.35, "atr": 88.46, "sru": 88.89, "lrn": 88.56}
 # Document classification: test error in percent, seconds a batch on a GTX 1080 Ti; by the number of classes
 # and of training documents, which tell the sets apart.
 _ERROR: dict[tuple[int, int], dict[str, tuple[float, float]]] = {
-    (2, 3_600_000): {  # AmaPolar
+    (2, 3_600_000): {
         "lstm": (4.37, 0.947),
         "gru": (4.39, 0.948),
         "atr": (4.78, 0.867),
         "sru": (4.95, 0.919),
         "lrn": (4.98, 0.731),
     },
-    (10, 1_400_000): {  # Yahoo
+    (10, 1_400_000): {
         "lstm": (24.62, 1.332),
         "gru": (24.68, 1.242),
         "atr": (25.33, 1.117),
         "sru": (24.78, 1.394),
         "lrn": (25.07, 1.038),
     },
-    (5, 3_000_000): {  # AmaFull
+    (5, 3_000_000): {
         "lstm": (37.22, 1.003),
         "gru": (37.20, 0.982),
         "atr": (38.54, 0.836),
         "sru": (38.23, 0.907),
         "lrn": (38.42, 0.788),
     },
-    (2, 560_000): {  # YelpPolar
+    (2, 560_000): {
         "lstm": (3.58, 1.362),
         "gru": (3.47, 1.230),
         "atr": (4.00, 1.124),
@@ -75,6 +76,8 @@ _ERROR: dict[tuple[int, int], dict[str, tuple[float, float]]] = {
         "lrn": (3.98, 1.022),
     },
 }
+
+_DOCUMENT_SETS = ("AmaPolar", "Yahoo", "AmaFull", "YelpPolar")  # in the order above
 
 # Natural language inference: accuracy on SNLI's test set in percent by preset, and seconds a training batch.
 _PAIRS = 549_367  # for training
@@ -141,6 +144,46 @@ _BLEU: dict[str, tuple[float, float, float]] = {
     "lrn": (26.26, 0.99, 36.50),
     "olrn": (26.73, 1.15, 40.19),
 }
+
+
+def on_its_data(task: str, preset: str) -> dict[str, dict[str, str]]:
+    """The paper's figures by data set and unit for a preset, to stand beside runs on other data.
+
+    >>> {data: found["lrn"] for data, found in on_its_data("nli", "paper").items()}
+    {'SNLI, 549,367 pairs': '84.88'}
+    """
+    words = {"Penn Treebank": _WORDS["paper-ptb"], "WikiText-2": _WORDS["paper-wt2"]}
+    pairs = _TRANSLATED_PAIRS[len(_TRANSLATED_PAIRS) // 2]
+    found: dict[str, dict[str, dict[str, str]]] = {
+        "lm": {f"{name}, {count:,} words": perplexity(preset, count) for name, count in words.items()},
+        "ner": {f"CoNLL-2003, {_SENTENCES:,} sentences": f1(preset, _SENTENCES)},
+        "doc": {
+            f"{name}, {documents:,} documents": error(preset, classes, documents)
+            for name, (classes, documents) in zip(_DOCUMENT_SETS, _ERROR, strict=True)
+        },
+        "nli": {f"SNLI, {_PAIRS:,} pairs": accuracy(preset, _PAIRS)},
+        "rc": {f"SQuAD 1.1, {_ASKED:,} questions": answers(preset, _ASKED)},
+        "mt": {f"WMT14 English-German, {pairs / 1e6:.1f} million pairs": bleu(preset, pairs)},
+    }
+    return {data: figures for data, figures in found[task].items() if figures}
+
+
+def elsewhere(task: str, preset: str, classes: int = 0) -> tuple[str, dict[str, str]]:
+    """The paper's figures by unit on its own data and in its own size, and before them what they are of.
+
+    They are of the preset, or of the paper's usual one. Of the sets of documents it is the one with so many
+    classes; where there are several, or none, YelpPolar, the smallest.
+
+    >>> elsewhere("doc", "quick", classes=10)[0], elsewhere("nli", "quick")[1]["lrn"]
+    ('Yahoo, 1,400,000 documents', '84.88')
+    """
+    usual = "paper-ptb" if task == "lm" else "paper"
+    chosen = preset if on_its_data(task, preset) else usual
+    found = on_its_data(task, chosen)
+    names = [*found]
+    if task == "doc":
+        names = [name for name, (number, _) in zip(found, _ERROR, strict=True) if number == classes] or names
+    return (names[-1] if chosen in ("paper", "paper-ptb") else f"{names[-1]}, {chosen}"), found[names[-1]]
 
 
 def parameters(task: str, preset: str) -> dict[str, str]:

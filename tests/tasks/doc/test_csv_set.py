@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from lrn.tasks.doc import csv_set
 from lrn.tasks.doc.csv_set import read_folder
 from lrn.tasks.doc.documents import ARRAYS, Builder
+from lrn.tasks.doc.task import TASK
 from lrn.text import workers
 from lrn.text.tokens import basic_tokens
 
@@ -145,6 +146,35 @@ def test_any_text_survives(tmp_path_factory, rows):
     assert read_folder(folder).about["fingerprint"] == expected.about["fingerprint"]
 
 
+@pytest.mark.parametrize(
+    ("rows", "doubtful"),
+    [
+        ('1,a\n2,"b\n1,no taller than 5 feet 10"\n', {"rows": 1, "first_line": 2}),
+        ('1,"a\n"\n2,"b\n1,c\n2,d"\n1,"a\n12,5"\n', {"rows": 2, "first_line": 3}),
+        ('1,a\n2,"' + "b\n" * 20 + '"\n', {"rows": 1, "first_line": 2}),
+        ('1,a\n2,"' + "b\n" * 18 + '"\n', None),
+        ('1,"a, 2,b"\n2,"b\nin 1,c"\n', None),
+    ],
+)
+def test_rows_that_may_be_several(rows, doubtful, monkeypatch, tmp_path):
+    """It may be meant, so that it is no error; but it is said, whether it is read now or was before."""
+    monkeypatch.setattr(csv_set, "MOST_LINES", 20)
+    folder = written(tmp_path / "data", rows)
+    expected = {"train.csv": doubtful} if doubtful else None
+    for _ in range(2):
+        documents = read_folder(folder)
+        assert documents.about.get("doubtful") == expected
+        said = TASK.warnings(documents, None)
+        if doubtful:
+            (text,) = said
+            more = ", and 1 more," if doubtful["rows"] == 2 else ""
+            assert text.startswith(
+                f"train.csv: the row that begins on line {doubtful['first_line']}{more} goes"
+            )
+        else:
+            assert said == []
+
+
 def test_names_of_classes(tmp_path):
     documents = read_folder(written(tmp_path / "data", classes="\ufeffNew York \r\nSão Paulo\n\n"))
     assert documents.classes == ("New York", "São Paulo")
@@ -168,6 +198,10 @@ def test_names_of_classes(tmp_path):
         ({"train": '1,"a\nb"\n2\n'}, "line 3: expected a label and a text, got one column: '2'"),
         ({"train": '1,a\n2,"b\nc\n'}, "line 2: a quote is opened and never closed"),
         ({"train": "1,a\r2,b\r"}, "line 1: new-line"),
+        ({"train": '"1","a"\n"2","b\n"1","c"\n"2","d"\n'}, r"train\.csv, line 2: .* would swallow the rows"),
+        ({"train": '1,a\n2,"b\n1,c\n2,"d"\n'}, "line 2: .* would swallow the rows"),
+        ({"train": '1,"a "b","c\n2,"d"\n'}, "line 1: .* would swallow the rows"),
+        ({"train": '1,a\n2,"b\nc "d" e"\n'}, "line 2: .* not doubled"),
         ({"train": ""}, r"train\.csv is empty"),
         ({"test": "\n\n"}, r"test\.csv is empty"),
         ({"train": "2,a\n2,b\n"}, r"train\.csv: every document has the label 2"),

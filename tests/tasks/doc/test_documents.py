@@ -35,7 +35,9 @@ def test_what_goes_in_comes_out(rows):
         assert part.labels.tolist() == [label for label, _ in mine]
         assert part.lengths.tolist() == [len(tokens) for _, tokens in mine]
         flat = [token for _, tokens in mine for token in tokens]
-        assert documents.about[name] == {"documents": len(mine), "tokens": len(flat)}
+        empty = sum(where == name and not tokens for where, _, tokens in rows)
+        sizes = {"documents": len(mine), "tokens": len(flat), "without_words": empty}
+        assert documents.about[name] == sizes
         assert documents.counts[:, column].tolist() == [flat.count(token) for token in documents.types]
     order = [
         token for part in (documents.train, documents.test) for row in texts(documents, part) for token in row
@@ -58,8 +60,8 @@ def test_kinds_and_names():
         "source": "here",
         "seed": 3,
         "classes": ["a", "b", "c"],
-        "train": {"documents": 1, "tokens": 3},
-        "test": {"documents": 1, "tokens": 1},
+        "train": {"documents": 1, "tokens": 3, "without_words": 0},
+        "test": {"documents": 1, "tokens": 1, "without_words": 1},
         "types": 3,
     }
 

@@ -1,5 +1,6 @@
 """Made documents: only the early word decides, and nothing else gives the label away."""
 
+import re
 from collections import Counter
 from itertools import pairwise
 
@@ -7,19 +8,29 @@ import numpy as np
 import pytest
 
 from lrn.tasks.doc import generator
-from lrn.tasks.doc.generator import AFTER, BAD, CLASSES, GOOD, PEOPLE, THINGS
+from lrn.tasks.doc.generator import AFTER, BAD, CLASSES, GOOD, MANNERS, PEOPLE, QUOTING, SELF, THINGS
 
 OPINION = dict.fromkeys(GOOD, 1) | dict.fromkeys(BAD, -1)
 
 
-@pytest.fixture(scope="module")
-def train():
-    return list(generator.documents(3000))
+@pytest.fixture(scope="module", params=MANNERS.values(), ids=MANNERS)
+def manner(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def test():
-    return list(generator.documents(600, part="test"))
+def train(manner):
+    return list(generator.documents(3000, manner=manner))
+
+
+@pytest.fixture(scope="module")
+def test(manner):
+    return list(generator.documents(600, part="test", manner=manner))
+
+
+def unquoted(words):
+    """What the writer says, without what is in quotation marks."""
+    return re.sub("“[^“”]*”", "“”", " ".join(words))
 
 
 def test_a_function_of_the_seed_and_the_part():
@@ -45,22 +56,33 @@ def test_the_deciding_word(train, test):
         assert document.words[document.cue + 1] == "."
         assert len(document.words) - 1 - document.cue > AFTER
         assert 3 * document.cue < len(document.words)
+        assert document.words[: document.cue].count("“") == document.words[: document.cue].count("”")
         sentence = " ".join(document.words[: document.cue]).rpartition(". ")[2]
-        assert sentence.startswith(generator.SELF)
+        assert sentence.startswith(SELF)
 
 
 def test_the_writer_says_it_once(train):
     for document in train:
-        text = " ".join(document.words)
-        assert sum(text.count(f"{frame} ") for frame in generator.SELF) == 1
+        text = unquoted(document.words)
+        assert sum(text.count(f"{frame} ") for frame in SELF) == 1
 
 
-def test_negation_turns_it_round(train):
+def test_others_say_it_in_quotation_marks():
+    documents = list(generator.documents(500, manner=QUOTING))
+    quotes = [quote for d in documents for quote in re.findall("said : “ ([^“”]*) ” \\.", " ".join(d.words))]
+    assert len(quotes) > len(documents)
+    for quote in quotes:
+        assert sum(quote.count(f"{frame} ") for frame in SELF) == 1
+    assert sum(not quote.startswith(SELF) for quote in quotes) > len(quotes) / 5, "small talk comes first"
+    assert not any("“" in d.words for d in generator.documents(100))
+
+
+def test_negation_turns_it_round(train, manner):
     turned = [document.words[document.cue - 1] == "not" for document in train]
     for document, negated in zip(train, turned, strict=True):
         praise = OPINION[document.words[document.cue]] > 0
         assert document.label == (praise != negated)
-    assert np.mean(turned) == pytest.approx(generator.NEGATED, abs=0.03)
+    assert np.mean(turned) == pytest.approx(manner.negated, abs=0.03)
 
 
 def test_test_documents_are_about_others(train, test):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from lrn.tasks.doc.memory import remember
 from lrn.tasks.doc.task import TASK
 from lrn.training.run import Run
 
+README = Path(__file__).parents[3] / "README.md"
 SMALL = "--documents 200 --word_width 8 --char_width 4 --hidden 8 --epochs 1 --threads 1".split()
 
 
@@ -102,6 +104,22 @@ def test_every_form_is_written_and_none_is_overwritten(run, tmp_path, capsys):
     assert cli.main([*words, *forms]) == 2
     assert "there already" in capsys.readouterr().err
     assert cli.main([*words, *forms, "--overwrite"]) == 0
+
+
+@pytest.mark.slow
+def test_the_example_of_the_readme(tmp_path, capsys):
+    """After six epochs of its twenty the deciding word is among the five that are remembered best."""
+    (text,) = re.findall(r'lrn memory runs/doc-lrn-memory-1 --text "(.*)"', README.read_text())
+    run = str(tmp_path / "run")
+    words = ["--preset", "memory", "--epochs", "6", "--threads", "1", "--no-test", "--out", run]
+    assert cli.main(["train", "doc", *words]) == 0
+    capsys.readouterr()
+    assert cli.main(["memory", run, "--text", text, "--out", str(tmp_path / "m.json")]) == 0
+    content = json.loads((tmp_path / "m.json").read_text())
+    best = [content["words"][place] for place in content["ranking"][:5]]
+    assert "charming" in best
+    said = capsys.readouterr().err
+    assert re.search(r"remembered best: .*charming \(5\)", said)
 
 
 @pytest.mark.slow

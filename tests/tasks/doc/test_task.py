@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,11 @@ from tasks.doc.cases import TINY, train_run, write_documents
 from tasks.trainings import given, lrn, metrics
 
 from lrn.tasks.doc import generator
-from lrn.tasks.doc.data import read_cues
+from lrn.tasks.doc.config import PredictConfig
+from lrn.tasks.doc.data import read_cues, split
+from lrn.tasks.doc.task import TASK
 from lrn.training import checkpoint
+from lrn.training.run import Run
 
 NUMBERS = {"the": [1, 2, 3, 4], ".": [0, 0.5, 0, 1], "splendid": [1, 0, 0, 0], "unneeded": [9, 9, 9, 9]}
 
@@ -72,7 +76,7 @@ def test_the_run_folder(run):
     assert wanted <= set(metrics(run))
     assert metrics(run)["steps"] == 12
     about = content(run / "about.json")
-    assert about["data"] == read_cues(100).about
+    assert about["data"] == read_cues(100, source="builtin:quotes").about
     assert "vectors" not in about
     assert not (run / "vectors.npy").exists()
     assert content(run / "classes.json")["words"] == ["negative", "positive"]
@@ -151,8 +155,78 @@ def test_documents_are_cut_for_prediction(run, capsys, monkeypatch):
     """To longest_test words, here 80."""
     given(monkeypatch, b"\n".join(b"the " * 80 + end for end in (b"", b"splendid " * 9)) + b"\n")
     assert lrn("predict", run, "--format", "json") == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == second
+    said = capsys.readouterr()
+    first, second = map(json.loads, said.out.splitlines())
+    assert second == first | {"words_cut": 9}
+    assert (
+        said.err
+        == "1 of 2 documents has more than 80 words: the 9 words behind them were not read (longest_test)\n"
+    )
+
+
+def test_a_page_says_what_was_cut(run):
+    loaded = TASK.load(Run.open(run))
+    texts = [["so " * 80], ["so " * 90]]
+    titles = [TASK.views(one)[0].title for one in TASK.answers(loaded, texts, PredictConfig(), details=True)]
+    assert titles == ["label", "label, by the first 80 words: 10 more were not read"]
+
+
+def test_documents_without_words_are_counted(run, capsys, monkeypatch):
+    given(monkeypatch, b"splendid\n\n \n")
+    assert lrn("predict", run) == 0
+    assert capsys.readouterr().err == "2 of 3 documents have no words, and no label\n"
+
+
+def test_what_is_not_read_is_said(run, capsys, tmp_path):
+    """Where a training begins, in about.json, and by an evaluation."""
+    data = write_documents(tmp_path)
+    with (data / "test.csv").open("a") as file:
+        file.write('1," "\n2,"' + "so " * 95 + '"\n')
+    out = tmp_path / "run"
+    assert train_run(out, "--data", data, "--max_steps", 1) == 0
+    headline = capsys.readouterr().err.splitlines()[1]
+    lengths = {
+        part: np.array([len(d.words) for d in generator.documents(count, part=part)])
+        for part, count in (("train", 100), ("test", 20))
+    }
+    train, valid = split(read_cues(100), seed=1)
+    lengths |= {"valid": lengths["train"][valid], "train": lengths["train"][train]}
+    lengths["test"] = np.append(lengths["test"], [1, 95])
+    limits = {"train": (60, "longest"), "valid": (80, "longest_test"), "test": (80, "longest_test")}
+    for part, (longest, flag) in limits.items():
+        lost = np.maximum(lengths[part] - longest, 0)
+        counts = {"documents": (lost > 0).sum(), "words": lost.sum()}
+        assert content(out / "about.json")["cut"][part] == counts
+        said = (
+            f"; --{flag} {longest} cuts {counts['words']:,} words off {counts['documents']} {part} documents"
+        )
+        assert said in headline
+    assert "test 22 documents, " in headline
+    assert ", 1 without any word" in headline
+    assert lrn("evaluate", out) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["documents_cut"], figures["words_cut"]) == (counts["documents"], counts["words"])
+    assert figures["documents_without_words"] == 1
+    assert lrn("evaluate", out, "--part", "valid") == 0
+    assert "documents_without_words" not in json.loads(capsys.readouterr().out)
+
+
+def test_nothing_is_said_of_what_is_read(tmp_path, capsys):
+    assert train_run(tmp_path / "run", "--longest", 0, "--longest_test", 0, "--max_steps", 1) == 0
+    assert not re.search("cuts|without any word|warning", capsys.readouterr().err)
+    assert lrn("evaluate", tmp_path / "run") == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"part", "documents", "error", "loss"}
+
+
+def test_a_row_that_swallows_others_is_a_warning(tmp_path, capsys):
+    data = write_documents(tmp_path)
+    with (data / "test.csv").open("a") as file:
+        file.write('1,"splendid\n2,no taller than 5 feet 10"\n')
+    assert train_run(tmp_path / "run", "--data", data, "--max_steps", 1) == 0
+    said = "warning: test.csv: the row that begins on line 21 "
+    assert capsys.readouterr().err.splitlines()[2].startswith(said)
+    assert lrn("evaluate", tmp_path / "run") == 0
+    assert capsys.readouterr().err.startswith(said)
 
 
 def test_input_that_is_no_text(run, capsys, monkeypatch):
@@ -212,7 +286,8 @@ def test_coverage(with_vectors, vectors, tmp_path):
     about = content(with_vectors / "about.json")["vectors"]
     assert (about["file"], about["words"], about["width"]) == ("vectors.txt", 3, 4)
     for part, count in (("train", 100), ("test", 200)):
-        tokens = [word for d in generator.documents(count, part=part) for word in d.words]
+        made = generator.documents(count, part=part, manner=generator.QUOTING)
+        tokens = [word for document in made for word in document.words]
         share = sum(word in NUMBERS for word in tokens) / len(tokens)
         assert about["coverage"][part] == pytest.approx(share, abs=1e-4)
     said = trained("doc", "--out", tmp_path / "run", *TINY, "--vectors", vectors, "--max_steps", 1).err

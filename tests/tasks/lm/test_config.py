@@ -164,6 +164,13 @@ def test_small_batch_divides_the_batch():
         LMConfig(batch_size=20, small_batch=6)
 
 
+def test_a_residual_connection_needs_equal_widths():
+    with pytest.raises(ValueError, match=says("residual", "4 → 6 → 5")):
+        LMConfig(embedding=4, hidden=6, last=5, layers=2, residual=True)
+    for fitting in ({"layers": 3}, {"layers": 2, "last": 6}, {"layers": 1, "last": 4}):
+        assert LMConfig(**{"embedding": 4, "hidden": 6, "last": 5, "residual": True} | fitting).residual
+
+
 @pytest.mark.parametrize("own", [{"stage": "finetune"}, {"start": "runs/a"}])
 def test_finetune_and_start_go_together(own):
     with pytest.raises(ValueError, match=says("finetune", "start")):

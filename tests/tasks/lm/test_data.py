@@ -45,6 +45,7 @@ def test_folder(folder):
         "source": str(folder),
         "tokens": {"train": 7, "valid": 3, "test": 3},
         "types": 6,
+        "unknown": {"train": 0, "valid": 0, "test": 0},
     }
 
 

@@ -39,6 +39,22 @@ def test_other_numbers_of_layers(layers, widths):
 
 
 @units
+def test_residual(unit):
+    """Where a layer's output is as wide as its input, both are added; the state is the layer's own."""
+    plain, made, words = model(unit=unit), model(unit=unit, residual=True), text(8).view(4, 2)
+    assert made.state_dict().keys() == plain.state_dict().keys()
+    made.load_state_dict(plain.state_dict())
+    x, states = plain.embedding(words), []
+    for layer in plain.layers:
+        output, state = layer(x)
+        x = output + x if layer.input_size == layer.hidden_size else output
+        states.append(state)
+    features, found = made(words)
+    assert_same((features.raw, *found), (x, *states))
+    assert [layer.residual for layer in made.layers] == [False, True, False]
+
+
+@units
 def test_two_segments_are_one_whole(unit):
     made, words = model(unit=unit), text(18).view(9, 2)
     whole, end = made(words)

@@ -8,6 +8,7 @@ from helpers import says
 from tasks.lm.cases import WORDS, model, train_run, write_corpus
 from tasks.trainings import lrn
 
+from lrn.tasks.lm.config import PredictConfig
 from lrn.tasks.lm.data import encode_file
 from lrn.tasks.lm.evaluate import mean_loss
 from lrn.tasks.lm.predict import continue_text, score_file
@@ -136,8 +137,8 @@ def test_score_file(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("w0 w3 w4\n\nw1 w1 w2\n")
     stream = torch.tensor([1, 4, 5, 0, 0, 2, 2, 3, 0])
-    words, perplexity = score_file(model(), VOCABULARY, path)
-    assert words == 8
+    words, perplexity, unknown = score_file(model(), VOCABULARY, path)
+    assert (words, unknown) == (8, 0)
     assert perplexity == pytest.approx(math.exp(mean_loss(model(), stream, 1)), rel=1e-12)
 
 
@@ -148,7 +149,8 @@ def test_score_unknown_words(tmp_path):
         score_file(model(), VOCABULARY, path)
     known = Vocabulary(["<eos>", *VOCABULARY.words[1:-1], "<unk>"])
     stream = torch.tensor([1, 4, 0, 2, WORDS - 1, 0])
-    _, perplexity = score_file(model(), known, path)
+    _, perplexity, unknown = score_file(model(), known, path)
+    assert unknown == 0.25
     assert perplexity == pytest.approx(math.exp(mean_loss(model(), stream, 1)), rel=1e-12)
 
 
@@ -258,6 +260,34 @@ def test_files_one_after_the_other(run, data, capsys):
     files = [data / "train.txt", data / "test.txt"]
     said = predicted(capsys, run, "--files", *files)
     assert scores(said) == pytest.approx(expected_scores(run, files), abs=1e-3)
+
+
+def test_unknown_words_are_said(run, data, tmp_path, capsys):
+    """A foreign text is all <unk>, and may be foreseen better than the test text."""
+    foreign, mixed, known = (tmp_path / name for name in ("foreign.txt", "mixed.txt", "known.txt"))
+    foreign.write_text("ein ganz fremder satz\n")
+    mixed.write_text("a b c d\n" * 5 + "a\nzebra\n")
+    known.write_text("a b c d\n")
+    assert lrn("predict", run, "--files", foreign, mixed, known) == 0
+    foreign_said, mixed_said = capsys.readouterr().err.splitlines()
+    assert foreign_said.startswith(
+        f"{foreign}: 100.0% of its words are unknown to the model, and easy to foresee"
+    )
+    assert mixed_said == f"{mixed}: 4.5% of its words are unknown to the model"
+    assert lrn("predict", run, "--prompt", "a zebra b zebra") == 0
+    assert capsys.readouterr().err == "2 of 4 words of the prompt are unknown to the model: zebra\n"
+    assert lrn("predict", run, "--prompt", "a b") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_unknown_words_of_an_answer(run):
+    loaded = TASK.load(Run.open(run))
+    known, unknown = TASK.answers(
+        loaded, [["a b"], ["a zebra <unk>"]], PredictConfig(prompt=""), details=True
+    )
+    assert (known["unknown"], unknown["unknown"]) == (0, 2)
+    notes = [TASK.views(answer)[-1].note for answer in (known, unknown)]
+    assert [note.endswith("2 of 3 words are unknown to it.") for note in notes] == [False, True]
 
 
 def test_missing_file(run, tmp_path, capsys):

@@ -44,6 +44,21 @@ def test_what_a_training_writes_down(run, data):
     assert len(about["fingerprint"]) == 64
 
 
+def test_unknown_words_are_said(data, tmp_path, capsys):
+    """In the line with which a training begins, in about.json, and by an evaluation."""
+    shares = {}
+    for part in ("train", "valid", "test"):
+        words = (data / f"{part}.txt").read_text().split()
+        shares[part] = words.count("<unk>") / len(words)
+    run = train_run(data, tmp_path / "run", "--epochs", 1)
+    said = ", ".join(f"{part} {share:.1%}" for part, share in shares.items())
+    assert f" types; <unk>: {said}\n" in capsys.readouterr().err
+    rounded = {part: round(share, 4) for part, share in shares.items()}
+    assert Run.open(run).about()["data"]["unknown"] == rounded
+    assert lrn("evaluate", run) == 0
+    assert json.loads(capsys.readouterr().out)["unknown_share"] == rounded["test"]
+
+
 def test_the_fingerprint_knows_the_text(data, other_data):
     first = fingerprint(data)
     assert fingerprint(data) == first
@@ -137,7 +152,7 @@ def test_finetune_improves_on_the_best_weights(run, data, tmp_path):
 
 def test_finetune_that_does_not_improve_keeps_the_start(run, data, tmp_path):
     """With a learning rate that spoils everything."""
-    tuned = finetune(data, run, tmp_path / "tuned", "--lr", 500, "--nonmono", 1)
+    tuned = finetune(data, run, tmp_path / "tuned", "--lr", 60, "--nonmono", 1)
     before, after = best(run).state_dict(), best(tuned).state_dict()
     assert all(torch.equal(value, before[name]) for name, value in after.items())
     assert metrics(tuned)["valid_perplexity"] == metrics(run)["valid_perplexity"]
@@ -153,6 +168,14 @@ def test_finetune_begins_with_the_best_weights(run, data):
     assert student.averaging
 
 
+def test_finetune_needs_the_same_residual_connections(data, tmp_path):
+    """Which the weights do not tell."""
+    run = train_run(data, tmp_path / "run", "--layers", 3, "--max_steps", 1)
+    config = LMConfig(**Run.open(run).config | {"stage": "finetune", "start": str(run), "residual": True})
+    with pytest.raises(ValueError, match="was trained without, not with --residual"):
+        TASK.prepare(config)
+
+
 def test_finetune_of_weights_without_figures(run):
     """As `lrn import` makes them."""
     state = checkpoint.load(Run.open(run).best, "lm")
@@ -163,7 +186,7 @@ def test_finetune_of_weights_without_figures(run):
 
 def test_finetune_resumes_where_nothing_was_saved_yet(run, data, tmp_path):
     """Of a run that was killed before its first step there is all that it starts from."""
-    tuned = finetune(data, run, tmp_path / "tuned", "--lr", 500, "--nonmono", 1)
+    tuned = finetune(data, run, tmp_path / "tuned", "--lr", 60, "--nonmono", 1)
     first = resumed(Run.open(tuned)).learner.progress.best
     assert first == pytest.approx(checkpoint.load(Run.open(run).best, "lm")["figures"]["loss"])
     config = LMConfig(**Run.open(tuned).config)

@@ -48,6 +48,10 @@ def test_two_columns_in_any_scheme(tags, tmp_path):
         ("a O\n\nb PER\n", "line 3: 'PER' is not a tag"),
         (b"a O\n\xff O\n", "line 2: not UTF-8"),
         ("\n\n", "empty"),
+        (
+            "a O\n" * 501,
+            r"train\.txt: all its 501 words are one sentence; there must be a blank line after each",
+        ),
     ],
 )
 def test_files_that_are_wrong(text, said, tmp_path):

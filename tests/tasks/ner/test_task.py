@@ -103,3 +103,36 @@ def test_wrong_input(folder, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
     assert train_run(folder, tmp_path / "out", "--unit", "lrm") == 2
     assert "did you mean 'lrn'" in capsys.readouterr().err
+
+
+def test_tags_that_training_never_has(run, folder, tmp_path, capsys):
+    """They are named when a training begins and by an evaluation, also of other data."""
+    data = shutil.copytree(folder, tmp_path / "data")
+    for part, text in (
+        ("valid", "Olympics B-EVENT\n\n"),
+        ("test", "World B-EVENT\nCup I-EVENT\nCup I-EVENT\n"),
+    ):
+        with (data / f"{part}.txt").open("a") as file:
+            file.write(text)
+    said = [
+        "warning: valid has tags that were never trained and cannot be found: B-EVENT (1)",
+        "warning: test has tags that were never trained and cannot be found: B-EVENT (1), I-EVENT (2)",
+    ]
+    assert train_run(data, tmp_path / "run", "--max_steps", 1) == 0
+    assert capsys.readouterr().err.splitlines()[2:4] == said
+    assert lrn("evaluate", run, "--data", data) == 0
+    assert capsys.readouterr().err.splitlines() == said
+
+
+def test_nothing_is_said_of_tags_that_are_known(run, capsys):
+    assert lrn("evaluate", run) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_a_sentence_that_cannot_be_one(folder, tmp_path, capsys):
+    data = shutil.copytree(folder, tmp_path / "data")
+    with (data / "train.txt").open("a") as file:
+        file.write("so O\n" * 501)
+    assert train_run(data, tmp_path / "run", "--max_steps", 1) == 0
+    said = "warning: train: the longest sentence has 501 words; is there a blank line after each sentence?"
+    assert said in capsys.readouterr().err.splitlines()

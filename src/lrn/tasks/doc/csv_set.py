@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from lrn.files import decoded, read_json, write_json
 from lrn.tasks.doc.config import SETTINGS
@@ -17,10 +19,16 @@ from lrn.text.folders import find_files
 from lrn.text.lines import Progress, ignore
 from lrn.text.tokens import basic_tokens
 
-VERSION = 1  # to be raised when the same files would become other tokens or other arrays
+VERSION = 2  # to be raised when the same files would become other tokens or other arrays
 (FILES,) = SETTINGS.files
 HINT = "as Zhang et al. (2015) published them; without --data documents of our own making are used"
 LONGEST = 10_000_000  # characters of a field, bytes of a line
+MOST_LINES = 1_000  # of a row: a document of more is rarer than a quote that was forgotten
+BEGINNING = re.compile(r'"?\d{1,3}"?,')  # of a row
+SWALLOWS = (
+    "a quote is opened in this row and not closed in it, or one inside a text is not doubled: "
+    "it would swallow the rows that follow"
+)
 PIECE_ROWS, PIECE_CHARACTERS = 2_000, 4_000_000  # what a worker is given at a time, at most
 SMALL = 8_000_000  # bytes that are read sooner than a worker has started
 MOST_WORKERS = 8  # one process reads and writes for all of them, and keeps two to five busy
@@ -71,7 +79,7 @@ def _build(source: _Source, target: Path, processes: int | None) -> None:
             with cache.writing():
                 writer.add(part, labels, documents)
         with cache.writing():
-            about = writer.finish(source.classes)
+            about = writer.finish(source.classes) | source.doubts()
     with cache.writing():
         write_json(target / "about.json", about)
 
@@ -102,7 +110,9 @@ class _Source:
         self.size = sum((folder / file).stat().st_size for file in FILES)
         self.classes: tuple[str, ...] = ()
         self._bytes_read = 0
-        self._at_end = False  # of the file that is being read
+        self._line = ""  # the latest of the file that is being read
+        self._at_end = False  # of it
+        self._doubtful: dict[str, list[int]] = {}  # by file, lines on which rows begin that may be several
 
     def pieces(self) -> Iterator[tuple[Labelled, list[str]]]:
         """Yield labels and texts, as many at a time as a worker is given."""
@@ -164,24 +174,42 @@ class _Source:
 
     def _csv(self, path: Path) -> Iterator[tuple[int, list[str]]]:
         """Yield the columns of each row that is not blank, and the number of the line on which it begins."""
-        reader = csv.reader(self._lines(path))
+        reader = csv.reader(self._lines(path), strict=True)
         while True:
             line = reader.line_num + 1
             try:
                 columns = next(reader, None)
             except csv.Error as error:
-                reason = str(error)
-                if "larger than field limit" in reason:
-                    reason = (
-                        f"a field of more than {LONGEST:,} characters; is there a quote that is not closed?"
-                    )
-                raise ValueError(f"{path}, line {line}: {reason}") from None
+                columns = self._forgiven(line == reader.line_num, str(error), f"{path}, line {line}")
             if columns is None:
                 return
-            if self._at_end:  # the reader asked for one more line before it gave us this row
-                raise ValueError(f"{path}, line {line}: a quote is opened and never closed")
+            lines = reader.line_num - line + 1
+            if lines > 1 and (lines > MOST_LINES or _holds_rows(columns)):
+                self._doubtful.setdefault(path.name, []).append(line)
             if len(columns) > 1 or "".join(columns).strip():
                 yield line, columns
+
+    def _forgiven(self, alone: bool, reason: str, where: str) -> list[str]:
+        """Return the columns of a row whose quotes are not as they should be, if it is a line by itself.
+
+        Where it goes on over several lines it has most likely swallowed other rows, which is an error.
+        """
+        if "larger than field limit" in reason:
+            reason = f"a field of more than {LONGEST:,} characters; is there a quote that is not closed?"
+        elif self._at_end:
+            reason = "a quote is opened and never closed"
+        elif "expected after" in reason:
+            reader = csv.reader([self._line, ""])  # which forgives a quote that is not doubled
+            columns = next(reader)
+            if alone and reader.line_num == 1:
+                return columns
+            reason = SWALLOWS
+        raise ValueError(f"{where}: {reason}")
+
+    def doubts(self) -> dict[str, Any]:
+        """What about.json says of rows that may have swallowed others; nothing if there is none."""
+        found = {name: {"rows": len(lines), "first_line": lines[0]} for name, lines in self._doubtful.items()}
+        return {"doubtful": found} if found else {}
 
     def _lines(self, path: Path) -> Iterator[str]:
         self._at_end = False
@@ -193,8 +221,14 @@ class _Source:
                     break
                 if len(line) > LONGEST:
                     raise ValueError(f"{path}, line {number}: a line of more than {LONGEST:,} bytes")
-                yield decoded(line, number, path)
+                self._line = decoded(line, number, path)
+                yield self._line
         self._at_end = True
+
+
+def _holds_rows(columns: list[str]) -> bool:
+    """Whether a line inside a text begins as a row does."""
+    return any(BEGINNING.match(line) for text in columns for line in text.split("\n")[1:])
 
 
 def _take(rows: Iterator[tuple[int, str]]) -> tuple[bytes, list[str]]:

@@ -15,14 +15,14 @@ from torch import Tensor
 from lrn.checks import choice
 from lrn.tasks.doc import csv_set, generator
 from lrn.tasks.doc.config import BUILTIN, DocConfig
-from lrn.tasks.doc.documents import Builder, Documents, Part
+from lrn.tasks.doc.documents import Builder, Documents, Part, Types
 from lrn.text.batches import Batch, Packing, Tokens
 from lrn.text.builtin import docstrings, part_of
 from lrn.text.lines import Progress, ignore
 from lrn.text.spelling import SpellingTable
 from lrn.text.spelt import SpeltWords
 from lrn.text.tokens import basic_tokens
-from lrn.text.vocabulary import SPECIALS, Vocabulary
+from lrn.text.vocabulary import SPECIALS, UNKNOWN, Vocabulary
 
 Numbers = NDArray[np.int32]
 
@@ -30,8 +30,8 @@ Numbers = NDArray[np.int32]
 def read_documents(config: DocConfig, data: str | None = None, progress: Progress = ignore) -> Documents:
     """Read the documents that the settings, or ``data`` instead of theirs, ask for."""
     source = data or config.data or "builtin:cues"
-    if source == "builtin:cues":
-        return read_cues(config.documents, config.seed)
+    if source in generator.MANNERS:
+        return read_cues(config.documents, config.seed, source)
     if source == "builtin:docstrings":
         return read_docstrings()
     if source.startswith("builtin:"):
@@ -39,13 +39,13 @@ def read_documents(config: DocConfig, data: str | None = None, progress: Progres
     return csv_set.read_folder(Path(source), progress)
 
 
-def read_cues(count: int, seed: int = 1) -> Documents:
+def read_cues(count: int, seed: int = 1, source: str = "builtin:cues") -> Documents:
     """Return ``count`` documents to train with, and some to test, that :mod:`generator` makes."""
-    builder = Builder()
+    builder, manner = Builder(), generator.MANNERS[source]
     for part, size in (("train", count), ("test", max(200, count // 5))):
-        for document in generator.documents(size, part=part, seed=seed):
+        for document in generator.documents(size, part=part, seed=seed, manner=manner):
             builder.add(part, document.label, document.words)
-    return builder.build(generator.CLASSES, source="builtin:cues", documents_made=count, seed=seed)
+    return builder.build(generator.CLASSES, source=source, documents_made=count, seed=seed)
 
 
 def read_docstrings(most: int = 10, least: int = 100) -> Documents:
@@ -137,6 +137,19 @@ def encode_texts(texts: Sequence[Sequence[str]], codes: Codes) -> DocumentBatch:
         np.array([types.setdefault(word, len(types)) for word in words], dtype=np.int32) for words in texts
     ]
     return encode(documents, codes.table(types))
+
+
+def cut_off(part: Part, numbers: NDArray[np.int64], longest: int) -> dict[str, int]:
+    """Count the documents of these numbers that are cut to ``longest`` words, and the words they lose."""
+    lengths = part.lengths[numbers]
+    lost = lengths - np.minimum(lengths, longest) if longest else np.zeros_like(lengths)
+    return {"documents": int((lost > 0).sum()), "words": int(lost.sum())}
+
+
+def without_words(types: Types, part: Part, numbers: NDArray[np.int64]) -> int:
+    """Count the documents of these numbers that had no words, for which ``<unk>`` stands."""
+    short = numbers[part.lengths[numbers] == 1]
+    return sum(types[int(token)] == UNKNOWN for token in part.tokens[part.offsets[short]])
 
 
 def cut_lengths(part: Part, longest: int) -> NDArray[np.int64]:

@@ -107,7 +107,9 @@ class Documents:
             if len(offsets) != pieces + 1 or offsets[0] != 0 or offsets[-1] != whole:
                 raise ValueError("the arrays of the documents do not fit each other")
         sizes = {name: _sizes(part) for name, part in zip(PARTS, parts, strict=True)}
-        if any(about[name] != size for name, size in sizes.items()) or about["types"] != len(types):
+        if any(about[name] != about[name] | size for name, size in sizes.items()) or about["types"] != len(
+            types
+        ):
             raise ValueError("the documents are not those that were described")
         train, test = parts
         return cls(types, counts, train, test, tuple(about["classes"]), about)
@@ -133,6 +135,7 @@ class Numbered:
     tokens: NDArray[np.int32]
     lengths: NDArray[np.int64]
     digests: bytes  # 32 for each document: of its tokens, one a line
+    empty: int  # documents that had no token
 
 
 def numbered(documents: Iterable[Sequence[str]]) -> Numbered:
@@ -146,13 +149,15 @@ def numbered(documents: Iterable[Sequence[str]]) -> Numbered:
     tokens: list[int] = []
     lengths: list[int] = []
     digests: list[bytes] = []
+    empty = 0
     for document in documents:
+        empty += not document
         document = document or (UNKNOWN,)
         tokens.extend(map(numbers.__getitem__, document))
         lengths.append(len(document))
         digests.append(sha256("\n".join(document).encode()).digest())
     return Numbered(
-        "\n".join(numbers), np.array(tokens, np.int32), np.array(lengths, np.int64), b"".join(digests)
+        "\n".join(numbers), np.array(tokens, np.int32), np.array(lengths, np.int64), b"".join(digests), empty
     )
 
 
@@ -168,7 +173,7 @@ class Writer:
         self._numbers = _Numbers()
         self._counts = np.zeros((1024, len(PARTS)), np.int64)
         self._digests = {part: sha256() for part in PARTS}
-        self._sizes = {part: {"documents": 0, "tokens": 0} for part in PARTS}
+        self._sizes = {part: {"documents": 0, "tokens": 0, "without_words": 0} for part in PARTS}
         self._text_size = 0
         for name in ARRAYS:
             if name.endswith(".offsets"):
@@ -186,6 +191,7 @@ class Writer:
         self._digests[part].update(marked.tobytes())
         size["documents"] += len(labels)
         size["tokens"] += len(documents.tokens)
+        size["without_words"] += documents.empty
 
     def _global_numbers(self, types: Sequence[str]) -> NDArray[np.int32]:
         before = len(self._numbers)

@@ -4,6 +4,10 @@ The writer's own opinion stands in the first third, and only it counts. Many oth
 words and the same frames, before and after it; either may be negated; the rest is small talk. Neither the
 words a document contains nor its last forty give the label away. The test documents talk about things, and
 quote people, that training never mentions.
+
+They are written in one of two manners. In plain documents the writer alone says "i found it"; with quotes
+most others say it too, in quotation marks, between which there may be small talk: whose opinion it is, is
+told by marks that stand some words away, and must be remembered until they are closed.
 """
 
 from __future__ import annotations
@@ -15,8 +19,25 @@ import numpy as np
 
 CLASSES = ("negative", "positive")
 AFTER = 40  # words at least between the deciding one and the end
-OTHERS = 0.15  # of the sentences beside the deciding one are opinions too
-NEGATED = 0.2  # of all opinions
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How documents are written.
+
+    Args:
+        others: share of the sentences beside the deciding one that are opinions too.
+        negated: share of all opinions.
+        quoted: share of the others' opinions that are given in their own words, the writer's frames.
+    """
+
+    others: float
+    negated: float
+    quoted: float
+
+
+PLAIN, QUOTING = Manner(0.15, 0.2, 0.0), Manner(0.2, 0.1, 0.8)
+MANNERS = {"builtin:cues": PLAIN, "builtin:quotes": QUOTING}
 
 GOOD = """splendid wonderful delightful superb charming brilliant excellent lovely marvellous gripping
 touching clever""".split()
@@ -58,7 +79,9 @@ class Document:
     cue: int
 
 
-def documents(count: int, *, part: str = "train", seed: int = 1) -> Iterator[Document]:
+def documents(
+    count: int, *, part: str = "train", seed: int = 1, manner: Manner = PLAIN
+) -> Iterator[Document]:
     """Yield ``count`` documents, half of them positive; ``part`` is train or test.
 
     >>> (document,) = documents(1)
@@ -67,32 +90,41 @@ def documents(count: int, *, part: str = "train", seed: int = 1) -> Iterator[Doc
     """
     draw = np.random.default_rng([seed, {"train": 0, "test": 1}[part]])
     for number in range(count):
-        yield _document(draw, part, label=number % 2)
+        yield _document(draw, part, manner, label=number % 2)
 
 
-def _document(draw: np.random.Generator, part: str, label: int) -> Document:
-    before = [_aside(draw, part) for _ in range(draw.integers(0, 4))]
-    opinion = _opinion(draw, _pick(draw, SELF), label)
+def _document(draw: np.random.Generator, part: str, manner: Manner, label: int) -> Document:
+    before = [_aside(draw, part, manner) for _ in range(draw.integers(0, 4))]
+    opinion = _opinion(draw, _pick(draw, SELF), label, manner)
     words = [word for sentence in before for word in sentence]
     cue = len(words) + len(opinion) - 2  # a full stop follows
     words += opinion
     end = max(3 * cue, cue + AFTER) + int(draw.integers(1, 60))
     while len(words) <= end:
-        words += _aside(draw, part)
+        words += _aside(draw, part, manner)
     return Document(tuple(words), label, cue)
 
 
-def _aside(draw: np.random.Generator, part: str) -> list[str]:
+def _aside(draw: np.random.Generator, part: str, manner: Manner) -> list[str]:
     """Return a sentence that does not count: small talk, or what somebody else thought."""
-    if draw.random() < OTHERS:
-        person = _pick(draw, PEOPLE[part].replace("\n", "").split("|"))
-        return _opinion(draw, f"{person} {_pick(draw, SAID)}", int(draw.integers(2)))
+    if draw.random() >= manner.others:
+        return _talk(draw, part)
+    person = _pick(draw, PEOPLE[part].replace("\n", "").split("|"))
+    if not manner.quoted or draw.random() >= manner.quoted:
+        return _opinion(draw, f"{person} {_pick(draw, SAID)}", int(draw.integers(2)), manner)
+    opinion = _opinion(draw, _pick(draw, SELF), int(draw.integers(2)), manner)
+    talk = [word for _ in range(draw.integers(0, 3)) for word in _talk(draw, part)]
+    inside = talk + opinion if draw.random() < 0.5 else opinion + talk
+    return [*person.split(), "said", ":", "“", *inside, "”", "."]
+
+
+def _talk(draw: np.random.Generator, part: str) -> list[str]:
     a, b = draw.choice(THINGS[part], 2, replace=False)
     return [*_pick(draw, TALK).format(a=a, b=b).split(), "."]
 
 
-def _opinion(draw: np.random.Generator, frame: str, label: int) -> list[str]:
-    negated = draw.random() < NEGATED
+def _opinion(draw: np.random.Generator, frame: str, label: int, manner: Manner) -> list[str]:
+    negated = draw.random() < manner.negated
     words = GOOD if bool(label) != negated else BAD
     middle = "not" if negated else _pick(draw, ADVERBS)
     return [*frame.split(), *middle.split(), _pick(draw, words), "."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 
 import torch
@@ -21,28 +22,61 @@ DOCUMENTS = 64  # to a batch
 REMEMBERED = 2_000  # words: a memory has a weight for every pair of them
 
 
-def run(answer: Callable[[str], Answer], options: PredictConfig) -> None:
-    """A document a line in; its label and the probabilities of all classes out."""
+def run(answer: Callable[[str], Answer], options: PredictConfig, longest: int = 0) -> None:
+    """A document a line in; its label and the probabilities of all classes out.
+
+    What was not read, since documents are cut to ``longest`` words, is said at the end.
+    """
+    documents = empty = cut = words = 0
     for line in each_line(options.files):
         found = answer(line)
+        documents += 1
+        empty += found["label"] is None
+        cut += "words_cut" in found
+        words += found.get("words_cut", 0)
         if options.format == "json":
             print(json.dumps(found), flush=True)
         else:
             shown = "  ".join(f"{name} {share:.4f}" for name, share in found["probabilities"].items())
             print(f"{found['label']}\t{shown}" if found["label"] is not None else "", flush=True)
+    if cut:
+        print(said_of_cuts(documents, cut, words, longest), file=sys.stderr)
+    if empty:
+        print(f"{empty:,} of {documents:,} documents have no words, and no label", file=sys.stderr)
+
+
+def said_of_cuts(documents: int, cut: int, words: int, longest: int) -> str:
+    """What to say of documents that were cut.
+
+    >>> said_of_cuts(20, 1, 35, 400)
+    '1 of 20 documents has more than 400 words: the 35 words behind them were not read (longest_test)'
+    """
+    have = "has" if cut == 1 else "have"
+    return (
+        f"{cut:,} of {documents:,} documents {have} more than {longest:,} words: "
+        f"the {words:,} words behind them were not read (longest_test)"
+    )
 
 
 def answers(
-    model: Classifier, codes: Codes, texts: Sequence[Sequence[str]], details: bool = False
+    model: Classifier,
+    codes: Codes,
+    texts: Sequence[Sequence[str]],
+    details: bool = False,
+    longest: int = 0,
 ) -> list[Answer]:
     """The label of each document, given as its words, and the probabilities of all classes.
 
-    One without words has no label. With ``details``: its words, how much each counted in the pooling
-    (``attention``), and what is left of each in the last state (``memory``); None where the model has no such
-    thing.
+    One without words has no label; one of more than ``longest`` words, unless that is 0, is cut, and its
+    answer says how many were not read (``words_cut``). With ``details``: its words, how much each counted in
+    the pooling (``attention``), and what is left of each in the last state (``memory``); None where the model
+    has no such thing.
     """
     nothing: Answer = {"label": None, "probabilities": {}}
     found = [nothing | ({"words": [], "attention": None, "memory": None} if details else {}) for _ in texts]
+    for answer, words in zip(found, texts, strict=True):
+        answer |= {"words_cut": len(words) - longest} if longest and len(words) > longest else {}
+    texts = [words[: longest or None] for words in texts]
     there = [number for number, words in enumerate(texts) if words]
     size = 1 if details else DOCUMENTS
     for start in range(0, len(there), size):
@@ -78,8 +112,10 @@ def views(answer: Answer) -> list[View]:
     """The probabilities, and the text with the words darker that count more."""
     if not answer["words"]:
         return []
-    shown: list[View] = [Bars.of("label", answer["probabilities"])]
     words, weights, memory = answer["words"], answer["attention"], answer["memory"]
+    cut = answer.get("words_cut", 0)
+    title = f"label, by the first {len(words):,} words: {cut:,} more were not read" if cut else "label"
+    shown: list[View] = [Bars.of(title, answer["probabilities"])]
     if weights:
         shades = [
             Shade(word, share, f"{100 * weight:.1f} % of the attention")
@@ -113,8 +149,9 @@ def _lasting(half_life: float | None) -> str:
 
 def example(config: DocConfig) -> str:
     """A document like those that the model was trained on, as far as its settings tell."""
-    if config.data in (None, "builtin:cues"):
-        (made,) = generator.documents(1, part="test", seed=config.seed)
+    manner = generator.MANNERS.get(config.data or "builtin:cues")
+    if manner is not None:
+        (made,) = generator.documents(1, part="test", seed=config.seed, manner=manner)
         return " ".join(made.words).replace(" .", ".")
     if config.data == "builtin:docstrings":
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,18 +18,20 @@ from lrn.report.views import View
 from lrn.tasks import paper
 from lrn.tasks.asking import Answer, Field, Request
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
-from lrn.tasks.doc import generator, predict
+from lrn.tasks.doc import csv_set, generator, predict
 from lrn.tasks.doc.config import SETTINGS, DocConfig, EvaluateConfig, PredictConfig
 from lrn.tasks.doc.data import (
     Codes,
     DocumentBatch,
     cut_lengths,
+    cut_off,
     encode,
     frequent_words,
     read_documents,
     split,
+    without_words,
 )
-from lrn.tasks.doc.documents import Documents
+from lrn.tasks.doc.documents import PARTS, Documents
 from lrn.tasks.doc.memory import Remembered, cues_remembered, remember
 from lrn.tasks.doc.model import Classifier
 from lrn.text.batches import in_buckets
@@ -78,8 +81,13 @@ class DocLearner(TaskLearner[DocConfig, Documents, Kept, Classifier, DocumentBat
     def __init__(self, task: DocTask, loaded: LoadedClassifier, data: Documents) -> None:
         super().__init__(task, loaded, data)
         self.table = self.kept.table(data)
-        self.numbers, _ = split(data, self.config.seed)
+        self.numbers, held_out = split(data, self.config.seed)
         self.lengths = cut_lengths(data.train, self.config.longest)
+        self.about["cut"] = {
+            "train": cut_off(data.train, self.numbers, self.config.longest),
+            "valid": cut_off(data.train, held_out, self.config.longest_test),
+            "test": cut_off(data.test, np.arange(len(data.test)), self.config.longest_test),
+        }
 
     def plan(self, epoch: int) -> list[NDArray[np.int64]]:
         config = self.config
@@ -104,7 +112,6 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
     name, title = "doc", "Document classification"
     fields = (Field("text", 20_000, lines=6),)
     monitor = "error"
-    metric, lower_is_better = "test_error", True
     settings = SETTINGS
     learner_type = DocLearner
 
@@ -137,14 +144,34 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
     def describe(self, data: Documents, kept: Kept) -> str:
         parts = "; ".join(
             f"{name} {data.about[name]['documents']:,} documents, {data.about[name]['tokens']:,} words"
-            for name in ("train", "test")
+            + (f", {empty:,} without any word" if (empty := data.about[name]["without_words"]) else "")
+            for name in PARTS
         )
         share = _coverage(data, kept)["train"] if kept.vectors is not None else None
         vectors = f"; vectors for {share:.1%} of the words" if share is not None else ""
         return f"{data.about['source']}: {len(data.about['classes'])} classes; {parts}{vectors}"
 
+    def headline(self, learner: Any) -> str:
+        """What is about to be trained, and how much of the documents is never read."""
+        said = super().headline(learner)
+        for part, lost in learner.about["cut"].items():
+            flag = "longest" if part == "train" else "longest_test"
+            if lost["words"]:
+                said += f"; --{flag} {getattr(learner.config, flag)} cuts {lost['words']:,} words off "
+                said += f"{lost['documents']:,} {part} documents"
+        return said
+
+    def warnings(self, data: Documents, kept: Kept) -> list[str]:
+        return [
+            f"{file}: the row that begins on line {found['first_line']:,}"
+            + (f", and {more:,} more," if (more := found["rows"] - 1) else "")
+            + f" goes on over lines that look like rows, or over more than {csv_set.MOST_LINES:,} lines; "
+            "is there a quote that is not closed?"
+            for file, found in data.about.get("doubtful", {}).items()
+        ]
+
     def check_fits(self, kept: Kept, data: Documents, run: Run, options: EvaluateConfig) -> None:
-        if options.memory and data.about["source"] != "builtin:cues":
+        if options.memory and data.about["source"] not in generator.MANNERS:
             raise ValueError("--memory needs to know the deciding words: it is for the built-in cues only")
         if data.classes != kept.codes.classes.words:
             raise ValueError(
@@ -164,12 +191,20 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
         loss = torch.nn.functional.nll_loss(found.clamp_min(1e-30).log(), labels).item()
         details: dict[str, Any] = {}
         if options.memory:
-            made = generator.documents(len(data.test), part="test", seed=data.about["seed"])
+            manner = generator.MANNERS[data.about["source"]]
+            made = generator.documents(len(data.test), part="test", seed=data.about["seed"], manner=manner)
             details = cues_remembered(loaded.model, loaded.kept.codes, made)
-        return Score({"documents": len(numbers)}, {"error": 100 * (1 - right), "loss": loss}, details)
+        counts = {"documents": len(numbers)}
+        lost = cut_off(part, numbers, loaded.config.longest_test)
+        if lost["words"]:
+            counts |= {"documents_cut": lost["documents"], "words_cut": lost["words"]}
+        if empty := without_words(data.types, part, numbers):
+            counts["documents_without_words"] = empty
+        return Score(counts, {"error": 100 * (1 - right), "loss": loss}, details)
 
     def predict(self, loaded: LoadedClassifier, options: PredictConfig) -> None:
-        predict.run(lambda line: self.answers(loaded, [[line]], options)[0], options)
+        longest = loaded.config.longest_test
+        predict.run(lambda line: self.answers(loaded, [[line]], options)[0], options, longest)
 
     def answers(
         self,
@@ -178,9 +213,8 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
         options: PredictConfig,
         details: bool = False,
     ) -> list[Answer]:
-        longest = loaded.config.longest_test or None
-        texts = [basic_tokens(text)[:longest] for (text,) in requests]
-        return predict.answers(loaded.model, loaded.kept.codes, texts, details)
+        texts = [basic_tokens(text) for (text,) in requests]
+        return predict.answers(loaded.model, loaded.kept.codes, texts, details, loaded.config.longest_test)
 
     def views(self, answer: Answer) -> list[View]:
         return predict.views(answer)
@@ -193,14 +227,16 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
 
         return portable(loaded, data)
 
-    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-        return paper.error(config.get("preset", ""), len(data["classes"]), data["train"]["documents"])
+    def printed_elsewhere(self, config: dict[str, Any], data: dict[str, Any]) -> tuple[str, dict[str, str]]:
+        return paper.elsewhere(self.name, config.get("preset", ""), len(data["classes"]))
 
     def remembered(self, run: Run, text: str) -> Remembered:
         """What the run's model remembers of a text."""
         loaded = self.load(run)
-        words = basic_tokens(text)[: loaded.config.longest_test or None]
-        return remember(loaded.model, loaded.kept.codes, words)
+        words, longest = basic_tokens(text), loaded.config.longest_test
+        if longest and len(words) > longest:
+            print(predict.said_of_cuts(1, 1, len(words) - longest, longest), file=sys.stderr)
+        return remember(loaded.model, loaded.kept.codes, words[: longest or None])
 
     def remembered_example(self, run: Run) -> Remembered | None:
         """The same for a test document of twelve words or more that the model gets right, if there is one."""

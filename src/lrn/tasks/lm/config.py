@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from lrn.checks import FILE, RUN, at_least, choice, probability
+from lrn.tasks import paper
 from lrn.tasks.settings import TaskSettings
 from lrn.training import config as training
 from lrn.training.config import TrainConfig
@@ -25,6 +27,7 @@ class LMConfig(TrainConfig):
         hidden: width of all recurrent layers but the last.
         last: width of the last recurrent layer.
         layers: recurrent layers.
+        residual: add to the output of each recurrent layer what it has read, where both are of one width.
         experts: softmaxes that are mixed; 1 is the plain softmax.
         drop_words: dropout of whole words in the input.
         drop_input: dropout of the word vectors, one mask for all of time.
@@ -54,6 +57,7 @@ class LMConfig(TrainConfig):
     hidden: int = 256
     last: int = 128
     layers: int = 3
+    residual: bool = False
     experts: int = 1
     drop_words: float = 0.0
     drop_input: float = 0.1
@@ -86,6 +90,11 @@ class LMConfig(TrainConfig):
         )
         if self.data is not None and self.min_count != LMConfig.min_count:
             raise ValueError("min_count is for the built-in data only: with --data every word is kept")
+        if self.residual and not any(n == m for n, m in pairwise(self.widths)):
+            raise ValueError(
+                "residual needs a recurrent layer whose output is as wide as its input; embedding, hidden "
+                f"and last make them {' → '.join(map(str, self.widths))} wide"
+            )
         if not self.init > 0:
             raise ValueError(f"init must be positive, got {self.init}")
         if not 0 < self.fraction <= 1:
@@ -103,6 +112,11 @@ class LMConfig(TrainConfig):
             raise ValueError(
                 "stage finetune needs start, a finished run to go on from, and only it takes one"
             )
+
+    @property
+    def widths(self) -> list[int]:
+        """The width of the word vectors, and of what each recurrent layer puts out."""
+        return [self.embedding, *[self.hidden] * (self.layers - 1), self.last]
 
 
 _PAPER: dict[str, Any] = {
@@ -218,11 +232,18 @@ def _check_use(options: PredictConfig) -> None:
         raise ValueError("give either --prompt, a text to go on with, or --files, texts to score")
 
 
+def _printed(config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+    return paper.perplexity(config.get("preset", ""), data.get("tokens", {}).get("train", 0))
+
+
 SETTINGS = TaskSettings(
     train=LMConfig,
     presets=PRESETS,
     evaluate=EvaluateConfig,
     predict=PredictConfig,
+    metric="test_perplexity",
+    lower_is_better=True,
+    printed=_printed,
     counted={"paper-ptb": {"words": 10_000}, "paper-wt2": {"words": 33_278}},
     note="LSTM: the paper's 22M is 21.49M here. With nn.LSTM's two bias vectors a gate it would be "
     "21,500,620, which rounds to 22M; one bias a gate, as in the paper's own code, gives 21,490,460.",

@@ -105,6 +105,24 @@ def encode_file(path: str | Path, vocabulary: Vocabulary) -> Tensor:
     return _tensor(stream)
 
 
+def unknown_share(stream: Tensor, vocabulary: Vocabulary) -> float:
+    """Return the share of a stream's words, the ends of lines not counted, that are ``<unk>``.
+
+    A text of unknown words alone is easy to foresee: its perplexity says nothing.
+
+    >>> unknown_share(torch.tensor([3, 2, 1, 1, 0]), Vocabulary(["<eos>", "<unk>", "be", "to"]))
+    0.5
+    """
+    if UNKNOWN not in vocabulary:
+        return 0.0
+    (unknown,) = vocabulary.encode([UNKNOWN])
+    words = len(stream)
+    if END in vocabulary:
+        (end,) = vocabulary.encode([END])
+        words -= int((stream == end).sum())
+    return int((stream == unknown).sum()) / max(1, words)
+
+
 def _ended(lines: Lines) -> Iterator[list[str]]:
     return ([*line, END] for line in lines)
 
@@ -113,6 +131,10 @@ def _corpus(vocabulary: Vocabulary, streams: list[array[int]], **about: Any) -> 
     about["tokens"] = {part: len(stream) for part, stream in zip(PARTS, streams, strict=True)}
     about["types"] = len(vocabulary)
     train, valid, test = map(_tensor, streams)
+    about["unknown"] = {
+        part: round(unknown_share(stream, vocabulary), 4)
+        for part, stream in zip(PARTS, (train, valid, test), strict=True)
+    }
     return Corpus(vocabulary, train, valid, test, about)
 
 

@@ -38,10 +38,12 @@ class LanguageModel(nn.Module):
     def __init__(self, config: LMConfig, words: int) -> None:
         super().__init__()
         self.words = words
-        widths = [config.embedding, *[config.hidden] * (config.layers - 1), config.last]
         self.embedding = nn.Embedding(words, config.embedding)
         nn.init.uniform_(self.embedding.weight, -config.init, config.init)
-        self.layers = nn.ModuleList(make_unit(config.unit, n, m) for n, m in pairwise(widths))
+        self.layers = nn.ModuleList(
+            make_unit(config.unit, n, m, residual=config.residual and n == m)
+            for n, m in pairwise(config.widths)
+        )
         for layer in self.layers:
             assert isinstance(layer, Unit)
             glorot_fused(layer, vectors=1.0)

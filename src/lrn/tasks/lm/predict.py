@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from lrn.report.views import Bars, Mark, Marks, Shade, Shades, View
 from lrn.tasks.asking import Answer
 from lrn.tasks.lm.config import LMConfig, PredictConfig
-from lrn.tasks.lm.data import encode_file
+from lrn.tasks.lm.data import encode_file, unknown_share
 from lrn.tasks.lm.evaluate import device_of, in_eval, mean_loss
 from lrn.tasks.lm.model import LanguageModel, State
 from lrn.text.builtin import tokenise
@@ -79,24 +80,42 @@ def _draw(scores: Tensor, temperature: float, top_k: int, generator: torch.Gener
     return int(numbers[torch.multinomial(weights, 1, generator=generator)])
 
 
-def score_file(model: LanguageModel, vocabulary: Vocabulary, path: Path) -> tuple[int, float]:
-    """Number of words that were predicted, and their perplexity."""
+def score_file(model: LanguageModel, vocabulary: Vocabulary, path: Path) -> tuple[int, float, float]:
+    """Number of words that were predicted, their perplexity, and the share of unknown ones."""
     stream = encode_file(path, vocabulary)
-    return len(stream) - 1, math.exp(mean_loss(model, stream, 1))
+    return len(stream) - 1, math.exp(mean_loss(model, stream, 1)), unknown_share(stream, vocabulary)
 
 
 def run(model: LanguageModel, vocabulary: Vocabulary, options: PredictConfig) -> None:
     """Print a continuation of the prompt, or the perplexity of each file."""
     if options.prompt is None:
         for file in options.files:
-            words, perplexity = score_file(model, vocabulary, Path(file))
+            words, perplexity, unknown = score_file(model, vocabulary, Path(file))
             print(f"{perplexity:12.3f}  {words:9,} words  {file}", flush=True)
+            if unknown:
+                _warn(f"{file}: {unknown:.1%} of its words are unknown to the model{_doubt(unknown)}")
         return
+    tokens = tokens_of(options.prompt, vocabulary)
+    unknown_words = [word for word in tokens if word not in vocabulary]
+    if unknown_words and UNKNOWN in vocabulary:
+        shown = ", ".join(dict.fromkeys(unknown_words))
+        _warn(f"{len(unknown_words)} of {len(tokens)} words of the prompt are unknown to the model: {shown}")
     written = continuation(model, vocabulary, options.prompt, options)
     print(options.prompt, end="", flush=True)
     for piece in written:
         print(piece, end="", flush=True)
     print()
+
+
+def _doubt(share: float) -> str:
+    """The end of a warning about unknown words, which are all the same word to the model."""
+    return f", and easy to foresee as {UNKNOWN}: its perplexity is lower than the text deserves" * (
+        share >= 0.1
+    )
+
+
+def _warn(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def tokens_of(text: str, vocabulary: Vocabulary) -> list[str]:
@@ -140,8 +159,9 @@ def answer(
 ) -> Answer:
     """How a text may go on, the words that are likeliest to come next, and how well it was foreseen itself.
 
-    ``perplexity`` is that of all words but the first, None if there is but one. With ``details``: the text's
-    ``tokens``, and the probability of each after those before it, None of the first.
+    ``perplexity`` is that of all words but the first, None if there is but one; ``unknown`` of the words are
+    not in the vocabulary. With ``details``: the text's ``tokens``, and the probability of each after those
+    before it, None of the first.
     """
     written = "".join(continuation(model, vocabulary, prompt, options))
     tokens = tokens_of(prompt, vocabulary)
@@ -159,6 +179,7 @@ def answer(
             if score > -math.inf
         ],
         "words": len(tokens),
+        "unknown": sum(token not in vocabulary or token == UNKNOWN for token in tokens),
         "perplexity": None if mean is None else math.exp(min(mean, 700)),
     }
     more = {"tokens": tokens, "probabilities": [None, *(math.exp(-loss) for loss in losses)]}
@@ -197,6 +218,8 @@ def views(answer: Answer) -> list[View]:
     ]
     if rest:
         note = f"The stronger the colour, the surer the model was. Perplexity {answer['perplexity']:,.1f}."
+        if answer["unknown"]:
+            note += f" {answer['unknown']} of {answer['words']} words are unknown to it."
         shown.append(Shades("how expected each word is", shades, note))
     return shown
 

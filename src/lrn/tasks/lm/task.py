@@ -12,18 +12,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from torch import Tensor
 
 from lrn.report.views import View
-from lrn.tasks import paper
 from lrn.tasks.asking import Answer, Field, Request, Settings, Slider
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.lm import predict
 from lrn.tasks.lm.config import SETTINGS, EvaluateConfig, LMConfig, PredictConfig
-from lrn.tasks.lm.data import Corpus, Segment, batchify, read_builtin, read_folder, segments
+from lrn.tasks.lm.data import (
+    Corpus,
+    Segment,
+    batchify,
+    read_builtin,
+    read_folder,
+    segments,
+    unknown_share,
+)
 from lrn.tasks.lm.evaluate import Dynamic, dynamic_loss, gradient_statistics, mean_loss
 from lrn.tasks.lm.model import LanguageModel, State, detach, regularisation
 from lrn.text.batches import Batch
 from lrn.text.store import Store
-from lrn.text.vocabulary import Vocabulary
+from lrn.text.vocabulary import UNKNOWN, Vocabulary
 from lrn.training.checkpoint import BestState, load_weights
+from lrn.training.config import PARTS
 from lrn.training.fit import save_best
 from lrn.training.learner import After, Loss, Place, Step
 from lrn.training.run import Run
@@ -197,7 +205,6 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
         "unknown": None,
     }
     monitor = "loss"
-    metric, lower_is_better = "test_perplexity", True
     settings = SETTINGS
     learner_type = LMLearner
 
@@ -222,7 +229,10 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
 
     def describe(self, data: Corpus, kept: Kept) -> str:
         train, valid, test = (f"{n:,}" for n in data.about["tokens"].values())
-        return f"{data.about['source']}: {train} / {valid} / {test} words, {data.about['types']:,} types"
+        shares = (f"{part} {unknown_share(getattr(data, part), data.vocabulary):.1%}" for part in PARTS)
+        unknown = f"; {UNKNOWN}: {', '.join(shares)}" if UNKNOWN in data.vocabulary else ""
+        sizes = f"{train} / {valid} / {test} words, {data.about['types']:,} types"
+        return f"{data.about['source']}: {sizes}{unknown}"
 
     def start(self, learner: LMLearner) -> None:
         """Finetuning begins with the best weights of another run, whose loss it has to beat."""
@@ -233,6 +243,9 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
             raise ValueError(f"{first.folder} is a run of task {first.task!r}; finetuning needs one of 'lm'")
         if Vocabulary.load(first.file(VOCABULARY)) != learner.kept.vocabulary:
             raise ValueError(f"{first.folder} was trained on other data than this: their vocabularies differ")
+        if self.config_of(first).residual != learner.config.residual:  # which no weight tells
+            differ = "without, not with" if learner.config.residual else "with, not without"
+            raise ValueError(f"{first.folder} was trained {differ} --residual")
         load_weights(learner.model, BestState.load(first.file("best.ckpt"), self.name).model)
         learner.progress.best = learner.validate()["loss"]
         learner.about["start"] = str(first.folder)
@@ -256,7 +269,8 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
         if options.words:
             stream = stream[: options.words + 1]
         columns = 1 if options.dynamic else options.columns
-        counts = {"words": (len(stream) // columns - 1) * columns}
+        share = round(unknown_share(stream, loaded.kept.vocabulary), 4)
+        counts = {"words": (len(stream) // columns - 1) * columns, "unknown_share": share}
         if not options.dynamic:
             loss = mean_loss(loaded.model, stream, columns, progress=progress)
             return Score(counts, {"loss": loss, "perplexity": perplexity(loss)})
@@ -285,9 +299,6 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
         from lrn.tasks.lm.portable import portable
 
         return portable(loaded, data)
-
-    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-        return paper.perplexity(config.get("preset", ""), data.get("tokens", {}).get("train", 0))
 
 
 def perplexity(loss: float) -> float:

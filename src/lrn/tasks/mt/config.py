@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lrn.checks import FILE, at_least, choice, probability
+from lrn.tasks import paper
 from lrn.tasks.mt.files import find_parts, need
 from lrn.tasks.settings import TaskSettings
 from lrn.training import config as training
@@ -225,14 +226,22 @@ def _check_use(options: PredictConfig) -> None:
         check(Path(options.alignment), options.overwrite)
 
 
+def _printed(config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+    return paper.bleu(config.get("preset", ""), data["train"]["pairs"])
+
+
 SETTINGS = TaskSettings(
     train=MTConfig,
     presets=PRESETS,
     evaluate=EvaluateConfig,
     predict=PredictConfig,
+    metric="test_bleu",
+    lower_is_better=False,
+    printed=_printed,
     counted={"paper": {"types": 55_300}},
     note="With 55,300 types of pieces in both languages together; the paper does not say how many it had.",
     described="pairs of files like train.en and train.de",
+    packages=("sacrebleu", "sacremoses", "tokenizers"),
     graphs=("encoder", "decoder"),
     check=_check,
     check_use=_check_use,

@@ -19,7 +19,7 @@ from lrn.tasks.mt.config import MTConfig, PredictConfig
 from lrn.tasks.mt.data import pair_batch, source_batch
 from lrn.tasks.mt.model import Translator
 from lrn.tasks.mt.search import Hypothesis, Search, beam_search, sample
-from lrn.text.lines import each_line
+from lrn.text.lines import each_line, lines_at_hand
 from lrn.text.moses import Moses
 from lrn.text.vocabulary import END
 
@@ -101,7 +101,7 @@ def run(lines: Lines, options: PredictConfig) -> None:
     """Translate lines as they come, in their order."""
     drawn = options.alignment is None
     number = 0
-    for some in _groups(each_line(options.files), options.batch_size):
+    for some in _groups(options):
         for answer in lines.answers(some, not drawn):
             number += 1
             for rank, one in enumerate(answer["best"], 1):
@@ -115,10 +115,17 @@ def run(lines: Lines, options: PredictConfig) -> None:
         raise ValueError("there is no sentence whose attention could be drawn")
 
 
-def _groups(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    """So many lines at a time; one by one for somebody who types them."""
-    size = 1 if sys.stdin.isatty() else size
-    while some := list(islice(lines, size)):
+def _groups(options: PredictConfig) -> Iterator[list[str]]:
+    """Lines to translate together: as many as are there, so that nobody waits who writes them one by one.
+
+    What is drawn at random depends on what is drawn with it, but must not on who was quicker: such lines of
+    standard input are translated one by one.
+    """
+    if not options.files:
+        yield from lines_at_hand(1 if options.temperature else options.batch_size)
+        return
+    lines = each_line(options.files)
+    while some := list(islice(lines, options.batch_size)):
         yield some
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from lrn.files import check_place, write_text
 from lrn.nn import smoothed_losses
 from lrn.report.views import View
-from lrn.tasks import paper
 from lrn.tasks.asking import Answer, Field, Request, Settings, Slider
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.mt import predict
@@ -130,7 +129,6 @@ class MTTask(Task[MTConfig, Corpus, Kept, Translator]):
         "tokenised": None,
     }
     monitor = "bleu"
-    metric, lower_is_better = "test_bleu", False
     settings = SETTINGS
     learner_type = MTLearner
 
@@ -232,9 +230,6 @@ class MTTask(Task[MTConfig, Corpus, Kept, Translator]):
         from lrn.tasks.mt.portable import portable
 
         return portable(loaded, data)
-
-    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-        return paper.bleu(config.get("preset", ""), data["train"]["pairs"])
 
 
 def in_batches(lengths: NDArray[np.int64], size: int) -> Iterator[NDArray[np.int64]]:

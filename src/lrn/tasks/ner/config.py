@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lrn.checks import FILE, at_least, choice, probability
+from lrn.tasks import paper
 from lrn.tasks.settings import TaskSettings
 from lrn.training import config as training
 from lrn.training.config import TrainConfig
@@ -83,11 +84,18 @@ class PredictConfig(training.PredictConfig):
         self.format = choice("format", self.format, ("colour", "conll", "json"))
 
 
+def _printed(config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+    return paper.f1(config.get("preset", ""), data["train"]["sentences"])
+
+
 SETTINGS = TaskSettings(
     train=NERConfig,
     presets=PRESETS,
     evaluate=EvaluateConfig,
     predict=PredictConfig,
+    metric="test_f1",
+    lower_is_better=False,
+    printed=_printed,
     counted={"paper": {"characters": 517, "tags": 10}},
     note="Without the word vectors, as the paper counts; 517 characters, those of all of GloVe's words.",
     files=(

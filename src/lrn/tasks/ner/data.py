@@ -23,6 +23,7 @@ from lrn.text.vocabulary import UNKNOWN, Vocabulary
 from lrn.training.config import PARTS
 
 PAD = "<pad>"
+LONGEST = 500  # words of a sentence: four times as many as the longest of CoNLL-2003
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,11 @@ def read_conll(path: Path, reading: Reading | None = None) -> list[Sentence]:
         sentences.append(_sentence(words, tags))
     if not sentences:
         raise ValueError(f"{path} is empty: it has no sentences")
+    if len(sentences) == 1 and len(sentences[0].words) > LONGEST:
+        raise ValueError(
+            f"{path}: all its {len(sentences[0].words):,} words are one sentence; "
+            "there must be a blank line after each sentence"
+        )
     return sentences
 
 

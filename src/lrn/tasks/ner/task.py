@@ -13,12 +13,20 @@ import torch
 from numpy.typing import NDArray
 
 from lrn.report.views import View
-from lrn.tasks import paper
 from lrn.tasks.asking import Answer, Field, Request, Settings
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.ner import predict
 from lrn.tasks.ner.config import SETTINGS, EvaluateConfig, NERConfig, PredictConfig
-from lrn.tasks.ner.data import Codes, Dataset, Sentence, SentenceBatch, encode, read_builtin, read_folder
+from lrn.tasks.ner.data import (
+    LONGEST,
+    Codes,
+    Dataset,
+    Sentence,
+    SentenceBatch,
+    encode,
+    read_builtin,
+    read_folder,
+)
 from lrn.tasks.ner.model import Tagger
 from lrn.tasks.ner.score import Counts, score
 from lrn.text.batches import by_length
@@ -86,7 +94,6 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
     fields = (Field("text", 10_000, lines=4),)
     choices: ClassVar[Settings] = {"split": None}
     monitor = "f1"
-    metric, lower_is_better = "test_f1", False
     tests_last_epoch = True
     settings = SETTINGS
     learner_type = NERLearner
@@ -142,6 +149,22 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
         vectors = f"; {known:,} of {len(words):,} words have a vector" if kept.vectors else ""
         return f"{data.about['source']}: {parts}{vectors}"
 
+    def warnings(self, data: Dataset, kept: Kept) -> list[str]:
+        said = []
+        for part in PARTS:
+            sentences: list[Sentence] = getattr(data, part)
+            longest = max(len(sentence.words) for sentence in sentences)
+            if longest > LONGEST:
+                doubt = "is there a blank line after each sentence?"
+                said.append(f"{part}: the longest sentence has {longest:,} words; {doubt}")
+            counts = Counter(tag for sentence in sentences for tag in sentence.tags)
+            unknown = [f"{tag} ({n:,})" for tag, n in sorted(counts.items()) if tag not in kept.codes.tags]
+            if unknown:
+                said.append(
+                    f"{part} has tags that were never trained and cannot be found: {', '.join(unknown)}"
+                )
+        return said
+
     def measure(
         self, loaded: LoadedTagger, data: Dataset, options: EvaluateConfig, progress: Progress
     ) -> Score:
@@ -173,9 +196,6 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
         from lrn.tasks.ner.portable import portable
 
         return portable(loaded, data)
-
-    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-        return paper.f1(config.get("preset", ""), data["train"]["sentences"])
 
 
 def _width(vectors: dict[str, NDArray[np.float32]]) -> int:

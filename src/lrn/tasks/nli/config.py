@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from lrn.checks import FILE, FOLDER, at_least, choice, probability
+from lrn.tasks import paper
 from lrn.tasks.settings import TaskSettings
 from lrn.training import config as training
 from lrn.training.config import PARTS, TrainConfig
@@ -166,11 +167,19 @@ def _check_use(options: PredictConfig) -> None:
 
 _COUNTED = {"characters": 95}
 
+
+def _printed(config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+    return paper.accuracy(config.get("preset", ""), data["train"]["pairs"])
+
+
 SETTINGS = TaskSettings(
     train=NLIConfig,
     presets=PRESETS,
     evaluate=EvaluateConfig,
     predict=PredictConfig,
+    metric="test_accuracy",
+    lower_is_better=False,
+    printed=_printed,
     counted={"paper": _COUNTED, "paper-ln": _COUNTED},
     note="Of the word vectors only the three special ones, as the paper counts; 95 characters.",
     files=FILES,

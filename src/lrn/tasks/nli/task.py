@@ -16,7 +16,6 @@ from torch import Tensor
 
 from lrn.nn import smoothed_loss
 from lrn.report.views import View
-from lrn.tasks import paper
 from lrn.tasks.asking import Answer, Field, Request
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.nli import predict
@@ -133,7 +132,6 @@ class NLITask(Task[NLIConfig, Pairs, Kept, InferenceModel]):
     name, title = "nli", "Natural language inference"
     fields = (Field("premise", 1_000), Field("hypothesis", 1_000))
     monitor = "accuracy"
-    metric, lower_is_better = "test_accuracy", False
     settings = SETTINGS
     learner_type = NLILearner
 
@@ -231,9 +229,6 @@ class NLITask(Task[NLIConfig, Pairs, Kept, InferenceModel]):
 
     def cannot_leave(self, config: NLIConfig) -> str:
         return "with a BERT, which cannot leave with it; runs without --bert can" if config.bert else ""
-
-    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-        return paper.accuracy(config.get("preset", ""), data["train"]["pairs"])
 
 
 def cut_lengths(part: Part, longest: int) -> NDArray[np.int64]:

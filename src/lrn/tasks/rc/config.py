@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lrn.checks import FILE, FOLDER, at_least, choice, probability
+from lrn.tasks import paper
 from lrn.tasks.settings import TaskSettings
 from lrn.training import config as training
 from lrn.training.config import TrainConfig
@@ -156,15 +157,24 @@ def _check_use(options: PredictConfig) -> None:
 
 _COUNTED = {"characters": 1_530}
 
+
+def _printed(config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
+    return paper.answers(config.get("preset", ""), data["train"]["asked"])
+
+
 SETTINGS = TaskSettings(
     train=RCConfig,
     presets=PRESETS,
     evaluate=EvaluateConfig,
     predict=PredictConfig,
+    metric="test_f1",
+    lower_is_better=False,
+    printed=_printed,
     counted={"paper": _COUNTED, "paper-elmo": _COUNTED | {"layers": 3, "features": 1_024}},
     note="Without word vectors, which are not trained, and without ELMo's own; 1,530 characters.",
     files=FILES,
     described=DESCRIBED,
+    packages=("spacy",),
     check=_check,
     check_use=_check_use,
 )

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from lrn.nn import best_spans
 from lrn.report.views import View
-from lrn.tasks import paper
 from lrn.tasks.asking import Answer, Field, Request, Settings, Slider
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
 from lrn.tasks.rc import predict
@@ -130,7 +129,6 @@ class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
     fields = (Field("text", 6_000, lines=6), Field("question", 500, lines=1))
     choices: ClassVar[Settings] = {"best": Slider("answers", 3, 1, 5)}
     monitor = "f1"
-    metric, lower_is_better = "test_f1", False
     tests_last_epoch = True
     settings = SETTINGS
     learner_type = RCLearner
@@ -212,9 +210,6 @@ class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
 
     def cannot_leave(self, config: RCConfig) -> str:
         return "with an ELMo, which cannot leave with it; runs without --elmo can" if config.elmo else ""
-
-    def printed(self, config: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-        return paper.answers(config.get("preset", ""), data["train"]["asked"])
 
 
 def answer(

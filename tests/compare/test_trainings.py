@@ -1,0 +1,69 @@
+"""What is said while units are trained."""
+
+import io
+
+import pytest
+from compare.cases import Diverging, finished
+from rich.console import Console
+
+from lrn.compare import trainings
+from lrn.compare.trainings import Training
+
+
+def test_a_run_that_diverges_is_an_error(tmp_path, monkeypatch):
+    """Only a trial may."""
+    monkeypatch.setattr(trainings, "start", lambda task, one: Diverging())
+    run = Training("lrn", "seed 1", tmp_path / "lrn-1", {}, tmp_path / "file")
+    with pytest.raises(ValueError, match=r"^training lrn \(seed 1\) failed: .* diverged; try a smaller --lr"):
+        trainings.train_all("ner", [run], "test_f1", Console(file=io.StringIO()))
+    assert not run.diverged.exists()
+
+
+class Child:
+    """A training that says some lines, each after so many seconds of the clock."""
+
+    def __init__(self, folder, clock, seconds):
+        self.folder, self.clock, self.seconds = folder, clock, seconds
+
+    @property
+    def stderr(self):
+        for share in (10, 50, 90):
+            self.clock[0] += self.seconds
+            yield f"epoch 1/1  {share}%  loss 2.5\n"
+
+    def wait(self):
+        finished(self.folder)
+        return 0
+
+
+def said(tmp_path, monkeypatch, seconds, terminal=False):
+    """What two trainings print, one of which was there before a third."""
+    clock = [100.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr(trainings, "start", lambda task, one: Child(one.folder, clock, seconds))
+    finished(tmp_path / "lstm")
+    three = [
+        Training(unit, "seed 1", tmp_path / unit, {}, tmp_path / "file") for unit in ("lstm", "gru", "lrn")
+    ]
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=120)
+    assert trainings.train_all("ner", three, "test_f1", console)
+    return console.file.getvalue()
+
+
+def test_lines_where_there_is_no_terminal(tmp_path, monkeypatch):
+    """One where a training begins and ends, and one every 15 seconds."""
+    assert said(tmp_path, monkeypatch, 8.0).splitlines() == [
+        "1/3 lstm, seed 1: done: test f1 80.50",
+        "2/3 gru, seed 1: starting",
+        "2/3 gru, seed 1: epoch 1/1  50%  loss 2.5",
+        "2/3 gru, seed 1: done: test f1 80.50, about 1 min left",
+        "3/3 lrn, seed 1: starting, about 1 min left",
+        "3/3 lrn, seed 1: epoch 1/1  50%  loss 2.5, about 1 min left",
+        "3/3 lrn, seed 1: done: test f1 80.50",
+    ]
+
+
+def test_a_table_in_a_terminal(tmp_path, monkeypatch):
+    shown = said(tmp_path, monkeypatch, 60.0, terminal=True)
+    assert "3 of 3 trained" in shown
+    assert "done: test f1 80.50" in shown
