@@ -4,8 +4,9 @@ Tensors there are fake, so that whatever mixes devices or reads a value back rai
 for every unit and function: both names, and the device of the result. It is a program of its own, since the
 device stays with the process.
 
-It ends without taking the interpreter down: autograd's threads for the device, which torch starts with the first
-backward pass, may still be on their way when the interpreter goes, and then end the process with an abort.
+It ends without taking the interpreter down: autograd's threads for the device, which torch starts with the
+first backward pass, may still be on their way when the interpreter goes, and then end the process with an
+abort.
 """
 
 import os
