@@ -311,6 +311,8 @@ class Reader:
                 words[place + 1] = self.value(flag, words[place + 1])
         for word in words[words.index("--files") + 1 :] if "--files" in words else []:
             self.file(word, PAIR_LINE if self.task == "nli" else LINE)
+        if any("my_module:" in word for word in words):
+            self.module()
         unknown = [word for word in words if re.fullmatch(r"[A-Z]{2,}", word)]
         assert not unknown, f"{self.page}: what does {unknown} stand for in {words}?"
         return words
@@ -363,6 +365,16 @@ class Reader:
         if not folder.exists():
             DATA[self.task](folder)
         return folder.name
+
+    def module(self):
+        """The one with a unit of the reader's own."""
+        code = next(
+            "\n".join(lines) for _, _, lines in blocks("docs/units.md") if "class MyUnit" in str(lines)
+        )
+        self.patch.syspath_prepend(self.folder)
+        self.patch.setenv("LRN_UNITS", "")
+        self.patch.delitem(sys.modules, "my_module", raising=False)
+        self.file("my_module.py", code)
 
     def some_run(self, name, task=None):
         """The run of that name; for RUN the last, of ``task`` if given. A new one if there is none."""

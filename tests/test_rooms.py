@@ -16,7 +16,7 @@ SOURCES = Path(__file__).parent.parent / "src" / "lrn"
 # From the ground up. A room imports from its own layer and from those below; "lrn" stands for the package
 # itself and its public names.
 LAYERS = (
-    ("names", "checks", "files", "late", "progress"),
+    ("names", "checks", "files", "late", "own", "progress"),
     ("recurrence",),
     ("units",),
     ("lrn", "migration"),
@@ -32,6 +32,7 @@ NEVER = {("report", "tasks"): "report gets typed results and knows no task"}
 QUICK = (
     "names.py",
     "checks.py",
+    "own.py",
     "flags.py",
     "options.py",
     "cli.py",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lrn.migration.replacing import replace
     from lrn.recurrence import engine, engines, library_path
     from lrn.share import load
-    from lrn.units import ATR, ELRN, GLRN, GRU, LRN, LSTM, OLRN, SRU, UNITS, Unit, make_unit
+    from lrn.units import ATR, ELRN, GLRN, GRU, LRN, LSTM, OLRN, SRU, UNITS, CustomUnit, Unit, make_unit
 
 __version__ = "0.2.0"
 
@@ -31,6 +31,7 @@ __all__ = [
     "OLRN",
     "SRU",
     "UNITS",
+    "CustomUnit",
     "Unit",
     "__version__",
     "distill",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import lrn
-from lrn import checks, names
+from lrn import checks, names, own
 
 if TYPE_CHECKING:
     from lrn.tasks.settings import TaskSettings
@@ -140,10 +140,12 @@ def train(words: list[str]) -> int:
     elsewhere = {"resume": f"{KEPT}: lrn train --resume RUN"}
     flags = Flags.of(f"train {name}", task.train, presets=task.presets, elsewhere=elsewhere)
     config = flags.read(words[1:], task.train)
+    own.trust(config.unit)
     _check_training(task, config)
     if first_process():
         Run.check_free(name, config)
     commands.check_packages()
+    commands.check_units(config.unit)
     _say(f"{Run.folder_for(name, config)}: reading the data …", always=True)
     return commands.train(name, config)
 
@@ -176,6 +178,7 @@ def _resume(words: list[str]) -> int:
     if first_process():
         run.check_unlocked()
     commands.check_packages()
+    commands.check_units(config.unit)
     _say(f"{run.folder}: reading its state and its data …", always=True)
     return commands.resume(run, changes)
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lrn import tasks
+from lrn import own, tasks
 from lrn.files import check_folder, check_place
 from lrn.names import MODEL_FILE
 from lrn.options import Export, Gradients, Paper, Results, Serve
@@ -87,6 +87,14 @@ def check_packages(*names: str) -> None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
+def check_units(*names: str) -> None:
+    """Raise a ValueError now, and not after data is read, if a user's own unit cannot be had."""
+    for name in filter(own.is_own, names):
+        from lrn.units import unit_class
+
+        unit_class(name)
+
+
 def set_threads(number: int) -> None:
     """Use so many threads; 0 leaves it to torch."""
     if number:
@@ -129,6 +137,7 @@ def compare(plan: Plan) -> int:
     check_folder(out)
     units = compare.joined(out, plan).units
     check_packages()
+    check_units(*units)
     _say(f"{out}: training {', '.join(units)}, one after the other …")
     from lrn.training import device
 
@@ -146,6 +155,7 @@ def survey(plans: list[Plan], folder: str) -> int:
         compare.joined(out / plan.task, plan)
     names = [plan.task for plan in plans]
     check_packages(*names)
+    check_units(*plans[0].units)
     _say(f"{out}: training {', '.join(plans[0].units)} on {', '.join(names)}, one after the other …")
     return survey.survey(plans, out)
 
@@ -241,8 +251,9 @@ def gradients(units: list[str], options: Gradients) -> int:
     title = f"first weights{keep}; H = {options.hidden}, seed {options.seed}"
     gradients.draw(norms, Path(options.out), title)
     places = [n for n in (1, 10, 30, 100, 300) if n < options.steps] + [options.steps]
+    wide = max(6, *map(len, norms)) + 1
     for name, values in norms.items():
-        print(f"{name:7}" + "  ".join(f"n={n}: {values[n]:.1e}" for n in places))
+        print(f"{name:{wide}}" + "  ".join(f"n={n}: {values[n]:.1e}" for n in places))
     print(options.out)
     _say(gradients.MEANING)
     return 0

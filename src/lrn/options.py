@@ -37,7 +37,7 @@ class Compare:
     """Train the same model with several units, measure, and report.
 
     Args:
-        units: the units to compare.
+        units: the units to compare, those of your own among them: my_module:MyUnit.
         seeds: a run of every unit for each.
         lrs: learning rates to try, like 0.001,0.003,0.01: every unit gets the one that validates best;
             without them all have lr.
@@ -63,7 +63,7 @@ class Survey:
 
     Args:
         tasks: the tasks.
-        units: the units to compare.
+        units: the units to compare, those of your own among them: my_module:MyUnit.
         seeds: a run of every unit for each.
         threads: threads of a training, at most the cores there are; 0 leaves it to torch.
         out: the folder for the page, and for a folder for every task.
@@ -209,7 +209,7 @@ class Gradients:
     """Draw how gradients shrink or grow on their way back through time, by unit.
 
     Args:
-        units: the units to compare.
+        units: the units to compare, those of your own among them: my_module:MyUnit.
         steps: length of the sequence.
         hidden: width of every unit.
         keep: first bias of the gates that keep the state.

@@ -2,8 +2,8 @@
 
 import re
 
+from lrn.names import UNITS
 from lrn.report import charts
-from lrn.training.config import UNITS
 
 
 def test_charts_stay_inside_their_frame():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from lrn import tasks
+from lrn import own, tasks
 from lrn.compare import matching, rates
 from lrn.compare.plan import Plan, claim, joined, seeds_of, units_of
 from lrn.compare.timing import taking_turns
@@ -112,7 +112,7 @@ def _runs(plan: Plan, out: Path) -> list[Training]:
 
 
 def _folder(out: Path, unit: str, seed: int) -> Path:
-    return out / "runs" / f"{unit}-{seed}"
+    return out / "runs" / f"{own.folder_name(unit)}-{seed}"
 
 
 # Measuring --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lrn.checks import choice
+from lrn import own
 from lrn.files import write_json
 from lrn.names import UNITS
 from lrn.report import records
@@ -116,7 +116,7 @@ class Remembered:
     def read(cls, path: Path) -> Remembered:
         found = records.read(cls, path)
         for unit in found.units:  # they become names of folders
-            choice(f"unit in {path}", unit, UNITS)
+            own.check(f"unit in {path}", unit)
         return found
 
 
@@ -124,7 +124,7 @@ def joined(out: Path, plan: Plan) -> Plan:
     """The plan together with the comparison that the folder holds.
 
     Units and seeds can be added to a comparison; none is taken from it. Where units are added all are in the
-    order of ``names.UNITS``, and seeds in their own.
+    order of ``names.UNITS``, then a user's own by name, and seeds in their own.
 
     Raises:
         ValueError: the folder holds something else, which may not be thrown away.
@@ -146,10 +146,15 @@ def joined(out: Path, plan: Plan) -> Plan:
     units, seeds = {*found.units, *plan.units}, {*found.seeds, *plan.seeds}
     return replace(
         plan,
-        units=found.units if units == {*found.units} else tuple(unit for unit in UNITS if unit in units),
+        units=found.units if units == {*found.units} else _ordered(units),
         seeds=found.seeds if seeds == {*found.seeds} else tuple(sorted(seeds)),
         trial_seed=found.trial_seed,
     )
+
+
+def _ordered(units: set[str]) -> tuple[str, ...]:
+    ours = [unit for unit in UNITS if unit in units]
+    return (*ours, *sorted(units.difference(ours)))
 
 
 def claim(out: Path, plan: Plan) -> Plan:
@@ -192,10 +197,12 @@ def _typed(rates: tuple[float, ...]) -> str:
 
 
 def units_of(text: str) -> list[str]:
-    """A list of units as typed, each known and none twice."""
-    names = [choice("unit", name.strip(), UNITS) for name in text.split(",") if name.strip()]
+    """A list of units as typed, each known or a user's own, and none twice."""
+    names = [own.check("unit", name.strip()) for name in text.split(",") if name.strip()]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"--units must be different units separated by commas, like lstm,lrn; got {text!r}")
+    for name in names:
+        own.trust(name)
     return names
 
 

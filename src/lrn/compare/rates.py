@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from lrn import own
 from lrn.compare.plan import Plan
 from lrn.compare.trainings import Training, train_all
 from lrn.report.results import Trials
@@ -37,7 +38,7 @@ def _trial(plan: Plan, unit: str, rate: float, out: Path) -> Training:
     return Training(
         unit,
         f"lr {rate}",
-        out / "trials" / f"{unit}-{rate}",
+        out / "trials" / f"{own.folder_name(unit)}-{rate}",
         plan.settings | plan.own(unit) | {"unit": unit, "seed": plan.tried_with, "lr": rate, "test": False},
         out / "settings.json",
         may_diverge=True,

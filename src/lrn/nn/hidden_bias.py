@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lrn.units import ATR, CLASSES, GRU, LSTM, Unit
+from lrn.units import ATR, GRU, LSTM, Unit, unit_class
 from lrn.units.bases import MatrixUnit
 
 
@@ -51,7 +51,7 @@ def hidden_biased_unit(name: str, input_size: int, hidden_size: int, norm: str |
     >>> sum(p.numel() for p in hidden_biased_unit("atr", 3, 4, "layer").parameters())  # H(I + H) + 5H
     48
     """
-    kind = CLASSES[name]
+    kind = unit_class(name)
     plain: dict[str, Any] = {"activation": "identity"} if kind.activations else {}
     if norm is None and name in ("gru", "lstm"):
         return kind(input_size, hidden_size)

@@ -112,7 +112,7 @@ def definition(
     reverse = cells.REVERSE[direction]
     for d, (part, backward) in enumerate(zip(x.chunk(len(reverse), -1), reverse, strict=True)):
         b, s = (None if value is None else value[d] for value in (bias, scale))
-        step = cells.MATRIX_CELLS[cell].step(_hidden(weight[d], b, s, norm))
+        step = cells.MATRIX_CELLS[cell].step(hidden_product(weight[d], b, s, norm))
         output, final = rows.walk(step, part, tuple(state[:, d].unbind(0)), reverse=backward)
         outputs.append(output)
         finals.append(torch.stack(final))
@@ -121,7 +121,9 @@ def definition(
     return torch.cat(outputs, -1), torch.stack(finals, 1)
 
 
-def _hidden(weight: Tensor, bias: Tensor | None, scale: Tensor | None, norm: str | None) -> cells.Hidden:
+def hidden_product(
+    weight: Tensor, bias: Tensor | None, scale: Tensor | None, norm: str | None
+) -> cells.Hidden:
     """The product of the hidden state, normalised and with its bias where there are any."""
     if norm is None:
         return lambda h: F.linear(h, weight, bias)

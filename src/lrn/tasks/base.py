@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from lrn import own
 from lrn.report.views import View
 from lrn.tasks import paper
 from lrn.tasks.asking import Answer, Field, Request, Settings
@@ -331,7 +332,10 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
 
     def leaving(self, run: Run, moved: str | None = None) -> Portable:
         """What leaves a run: the graphs of its best weights, checked on its own data."""
-        reason = self.cannot_leave(self.config_of(run))
+        config = self.config_of(run)
+        reason = self.cannot_leave(config)
+        if own.is_own(config.unit):
+            reason = f"with {config.unit}, a unit of your own, whose walk is a loop in Python"
         if reason:
             raise ValueError(f"{run.folder} is a run of {self.name} {reason}")
         loaded = self.load(run)

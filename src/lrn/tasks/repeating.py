@@ -284,7 +284,12 @@ ENTRIES: tuple[Entry, ...] = (
             Command("lrn params mt", "the parameters of every unit beside the paper's"),
         ),
         (_WMT,),
-        (),
+        (
+            Link(
+                "docs/results.md#machine-translation-multi30k",
+                "a smaller model on Multi30k, five units; a step of the paper's own",
+            ),
+        ),
         settings="docs/faithfulness.md#machine-translation-paper",
         note="The caption says case-insensitive tokenised BLEU, the text case-sensitive; there are both.",
     ),
@@ -308,7 +313,7 @@ ENTRIES: tuple[Entry, ...] = (
         (
             Link(
                 "docs/results.md#reading-comprehension-squad",
-                "time and memory of a batch; what overlap finds",
+                "five units on a ninth of the data; time and memory; what overlap finds",
             ),
         ),
         settings="docs/faithfulness.md#reading-comprehension-paper-paper-elmo",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
-from lrn import checks
+from lrn import checks, own
 from lrn.checks import FOLDER, at_least, choice
-from lrn.names import UNITS
 
 ACCELERATORS = ("auto", "cpu", "cuda", "mps")
 OPTIMIZERS = ("adam", "sgd", "adadelta")
@@ -44,7 +43,8 @@ class TrainConfig:
     """Settings of every training.
 
     Args:
-        unit: the recurrent unit: lrn, olrn, glrn, elrn, atr, sru, lstm or gru.
+        unit: the recurrent unit: lrn, olrn, glrn, elrn, atr, sru, lstm or gru; or a class of your own,
+            my_module:MyUnit.
         preset: a named set of settings that the others start from.
         data: folder with the data; without it the built-in data is used.
         out: the run folder to make; by default runs/TASK-UNIT-PRESET-SEED.
@@ -111,7 +111,7 @@ class TrainConfig:
     test: bool = True
 
     def __post_init__(self) -> None:
-        self.unit = choice("unit", self.unit, UNITS)
+        self.unit = own.check("unit", self.unit)
         self.precision = choice("precision", self.precision, PRECISIONS)
         self.accelerator = choice("accelerator", self.accelerator, ACCELERATORS)
         self.optimizer = choice("optimizer", self.optimizer, OPTIMIZERS)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import lrn
+from lrn import own
 from lrn.checks import nearest
 from lrn.files import hindrance, read_json, write_json
 from lrn.training.config import TrainConfig
@@ -64,7 +65,7 @@ class Run:
 
     @staticmethod
     def folder_for(task: str, config: TrainConfig) -> Path:
-        return Path(config.out or f"runs/{task}-{config.unit}-{config.preset}-{config.seed}")
+        return Path(config.out or f"runs/{task}-{own.folder_name(config.unit)}-{config.preset}-{config.seed}")
 
     @classmethod
     def check_free(cls, task: str, config: TrainConfig) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lrn.checks import choice
+from lrn import own
 from lrn.names import UNITS
 from lrn.units.atr import ATR
+from lrn.units.custom import CustomUnit
 from lrn.units.gru import GRU
 from lrn.units.lrn import ELRN, GLRN, LRN, OLRN
 from lrn.units.lstm import LSTM
@@ -19,8 +20,22 @@ CLASSES: dict[str, type[Unit]] = {
 """The class of every unit by its name."""
 
 
+def unit_class(name: str) -> type[Unit]:
+    """The class of a unit: one of ours, or a user's own by its module and name, ``my_module:MyUnit``.
+
+    >>> unit_class("lrn")
+    <class 'lrn.units.lrn.LRN'>
+    """
+    if not own.is_own(name):
+        return CLASSES[own.check("unit", name)]
+    found = own.find(name)
+    if not isinstance(found, type) or not issubclass(found, Unit) or not hasattr(found, "gates"):
+        raise ValueError(f"unit {name}: it must be a class that inherits lrn.CustomUnit, got {found!r}")
+    return found
+
+
 def make_unit(name: str, input_size: int, hidden_size: int, *args: Any, **kwargs: Any) -> Unit:
-    """A unit by name; the other arguments are the unit's own.
+    """A unit by name, or by that of a class of your own; the other arguments are the unit's own.
 
     >>> import lrn
     >>> lrn.make_unit("olrn", 3, 4, bidirectional=True)
@@ -29,7 +44,7 @@ def make_unit(name: str, input_size: int, hidden_size: int, *args: Any, **kwargs
     Traceback (most recent call last):
     ValueError: unknown unit 'lsrn'; allowed: lrn, olrn, ...; did you mean 'lrn'?
     """
-    return CLASSES[choice("unit", name, UNITS)](input_size, hidden_size, *args, **kwargs)
+    return unit_class(name)(input_size, hidden_size, *args, **kwargs)
 
 
 __all__ = [
@@ -43,8 +58,10 @@ __all__ = [
     "OLRN",
     "SRU",
     "UNITS",
+    "CustomUnit",
     "Unit",
     "hidden",
     "make_unit",
     "map_state",
+    "unit_class",
 ]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lrn.nn import AttentivePooling, FrozenWords, SpellingPool, WordDropout, WordInput, keep_at_first
 from lrn.tasks.doc.config import DocConfig
 from lrn.text.vocabulary import SPECIALS
-from lrn.units import CLASSES, LRN, hidden, make_unit
+from lrn.units import LRN, hidden, make_unit, unit_class
 from lrn.units.unit import Unit
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Classifier(nn.Module):
 
 
 def _layer(config: DocConfig, width: int) -> Unit:
-    more = {"activation": config.activation} if CLASSES[config.unit].activations else {}
+    more = {"activation": config.activation} if unit_class(config.unit).activations else {}
     return make_unit(config.unit, width, config.hidden, bidirectional=config.pooling == "attention", **more)
 
 
