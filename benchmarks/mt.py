@@ -27,7 +27,7 @@ import torch
 
 from lrn import tasks
 from lrn.compare import units_of
-from lrn.nn import AttentiveRecurrence, smoothed_losses
+from lrn.nn import AttentiveRecurrence
 from lrn.tasks.mt.data import pair_batch, source_batch
 from lrn.tasks.mt.model import Translator
 from lrn.tasks.mt.search import Search, beam_search
@@ -89,8 +89,7 @@ def step(words: argparse.Namespace) -> None:
     for _ in range(words.turns + 1):
         clock.seconds = 0.0
         began = time.perf_counter()
-        losses = smoothed_losses(model(batch), batch.labels, config.smoothing)
-        ((losses / batch.lengths).sum() / len(batch.target.lengths)).backward()
+        model.loss(batch, config.smoothing).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         optimizer.step()
         optimizer.zero_grad()

@@ -8,7 +8,7 @@ from lrn.nn.dropout import Dropout, LockedDropout, RowDropout, SequenceDropout, 
 from lrn.nn.gated_attention import GatedAttention
 from lrn.nn.hidden_bias import hidden_biased_unit
 from lrn.nn.initial import glorot_apart, glorot_fused, keep_at_first
-from lrn.nn.loss import smoothed_loss, smoothed_losses
+from lrn.nn.loss import smoothed_loss, smoothed_softmax_loss
 from lrn.nn.mix import ScalarMix
 from lrn.nn.pointer import Pointer, best_spans
 from lrn.nn.pooling import AttentivePooling, LockedPooling, SelfPooling
@@ -52,5 +52,5 @@ __all__ = [
     "keep_at_first",
     "one_mask",
     "smoothed_loss",
-    "smoothed_losses",
+    "smoothed_softmax_loss",
 ]

@@ -81,14 +81,14 @@ class MixtureOfSoftmaxes(nn.Module):
     def _run(self, x: Tensor, table: Tensor, target: Tensor, wanted: bool) -> tuple[Tensor, Tensor]:
         """Work out both losses in the table's precision, whatever the rest of the model runs in."""
         latent, log_prior = self._experts(x)
-        with _without_autocast(x.device.type):
+        with without_autocast(x.device.type):
             latent, log_prior = latent.to(table.dtype), log_prior.to(table.dtype)
             return _Loss.apply(  # type: ignore[no-any-return, no-untyped-call]
                 latent, log_prior, table, self.bias, _flat(target, x), CHUNK, wanted
             )
 
 
-def _without_autocast(device: str) -> AbstractContextManager[object]:
+def without_autocast(device: str) -> AbstractContextManager[object]:
     """Open a block in which autocast is off; a kind of device that knows no autocast is left alone."""
     return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lrn.nn import Affine, AttentiveRecurrence, Dropout, TwoCells, hidden_biased_unit
+from lrn.nn import Affine, AttentiveRecurrence, Dropout, TwoCells, hidden_biased_unit, smoothed_softmax_loss
 from lrn.recurrence import Memory, open_memory
 from lrn.recurrence.cells import NORM_EPS
 from lrn.tasks.mt.config import MTConfig
@@ -184,6 +184,18 @@ class Translator(nn.Module):
     def forward(self, batch: PairBatch) -> Tensor:
         """Return the scores of all pieces that may come at each place of the translations, ``[M, types]``."""
         return self.scores(self.read(batch)[0])
+
+    def loss(self, batch: PairBatch, smoothing: float) -> Tensor:
+        """Return the mean over sentences of the means over their pieces."""
+        table, sentences = self.target.weight, len(batch.target.lengths)
+        weights = 1 / (sentences * batch.lengths.to(table.dtype))  # [M]
+        return smoothed_softmax_loss(self.read(batch)[0], table, batch.labels, smoothing, weights)[0]
+
+    @torch.no_grad()
+    def losses(self, batch: PairBatch) -> Tensor:
+        """Return the negative log-probability of every piece of the translations, ``[M]``."""
+        table = self.target.weight
+        return smoothed_softmax_loss(self.read(batch)[0], table, batch.labels, 0.0, batch.lengths)[1]
 
     def read(self, batch: PairBatch) -> tuple[Tensor, list[Tensor]]:
         """Return what the decoder would say at each place of the translations, ``[M, H]``, and for each step

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrn.files import check_place, write_text
-from lrn.nn import smoothed_losses
 from lrn.report.views import View
 from lrn.tasks.asking import Answer, Field, Request, Settings, Slider
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
@@ -106,8 +105,7 @@ class MTLearner(TaskLearner[MTConfig, Corpus, Kept, Translator, PairBatch]):
 
     def loss(self, batch: PairBatch) -> Loss:
         """The mean over sentences of the means over their pieces."""
-        losses = smoothed_losses(self.model(batch), batch.labels, self.config.smoothing)  # [M]
-        loss = (losses / batch.lengths).sum() / len(batch.target.lengths)
+        loss = self.model.loss(batch, self.config.smoothing)
         return Loss(loss, loss)
 
     def validation_options(self) -> dict[str, Any]:
@@ -245,7 +243,7 @@ def loss_of(loaded: LoadedModel, pairs: Numbered, size: int = 64) -> float:
     for numbers in in_batches(pairs.lengths[1], size):
         rows = [[side[n] for n in numbers] for side in (pairs.sources, pairs.targets)]
         batch = pair_batch(rows[0], rows[1]).to(loaded.device)
-        total += float(smoothed_losses(loaded.model(batch).float(), batch.labels, 0.0).sum())
+        total += float(loaded.model.losses(batch).sum())
     return total / float(pairs.lengths[1].sum())
 
 
