@@ -1,5 +1,6 @@
 """Which device, which precision: what is not there is refused in a line."""
 
+import ctypes
 import os
 
 import pytest
@@ -79,3 +80,28 @@ def test_refused_before_any_work(words, no_gpu, tmp_path, capsys):
     assert cli.main(["train", "lm", "--out", str(run), *words]) == 2
     assert refusal(capsys.readouterr().err).startswith("lrn: --")
     assert not run.exists()
+
+
+# The allocator -----------------------------------------------------------------------------------------
+
+
+def test_the_c_library_is_told_to_keep_memory(monkeypatch):
+    told = {}
+
+    class Library:
+        def mallopt(self, what, value):
+            told[what] = value
+            return 1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
+    assert device.keep_memory()
+    assert told == {-1: 2**31 - 1, -3: 2**25}
+
+
+@pytest.mark.parametrize("error", [AttributeError, OSError, TypeError])
+def test_a_c_library_that_cannot_be_told(error, monkeypatch):
+    def none_here(name):
+        raise error
+
+    monkeypatch.setattr(ctypes, "CDLL", none_here)
+    assert not device.keep_memory()

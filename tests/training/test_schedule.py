@@ -120,3 +120,29 @@ def test_chen_is_written_as_the_authors_do():
 def test_schedules_that_cannot_be(given, said):
     with pytest.raises(ValueError, match=said):
         TrainConfig(schedule="chen", **given)
+
+
+# Adam in one pass ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("precision", "fused"), [("32", True), ("bf16", True), ("16", None)])
+def test_adam_goes_over_the_weights_once(precision, fused):
+    """But for half precision, where gradients are scaled back before they are clipped."""
+    config = TrainConfig(precision=precision)
+    found = schedule.optimizer("adam", iter([torch.nn.Parameter(torch.ones(3))]), config, eps=1e-7)
+    (group,) = found.param_groups
+    assert (group["fused"], group["eps"], len(group["params"])) == (fused, 1e-7, 1)
+
+
+def test_adam_where_there_is_no_such_kernel(monkeypatch):
+    whole = torch.optim.Adam
+
+    def adam(*args, fused=None, **options):
+        if fused:
+            raise RuntimeError("`fused=True` requires all the params to be on supported devices")
+        return whole(*args, **options)
+
+    monkeypatch.setattr(torch.optim, "Adam", adam)
+    weights = iter([torch.nn.Parameter(torch.ones(3))])
+    (group,) = schedule.optimizer("adam", weights, TrainConfig()).param_groups
+    assert (group["fused"], len(group["params"])) == (None, 1)

@@ -20,6 +20,7 @@ from lrn.units import Unit
 
 LEAST_GAIN = 1.05  # times as fast; less is within what two timings of the same thing differ
 SECONDS = 0.15  # to time a part for
+LINEAR: set[type[nn.Module]] = {nn.Linear}  # what counts as one; subclasses that mean the same are added
 ROWS = 8  # sequences in a made-up batch, as far as there are tokens for them
 
 
@@ -121,7 +122,7 @@ def _candidates(model: nn.Module, linear: bool) -> list[str]:
             if kind not in INT8:
                 wrong.append(f"{name or 'model'} ({kind.__name__}) is a unit of another class")
                 continue
-        elif not (linear and type(module) is nn.Linear):
+        elif not (linear and type(module) in LINEAR):
             continue
         kinds = {(p.dtype, p.device.type) for p in module.parameters()}
         if kinds == {(torch.float32, "cpu")}:

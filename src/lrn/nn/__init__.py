@@ -8,6 +8,7 @@ from lrn.nn.dropout import Dropout, LockedDropout, RowDropout, SequenceDropout, 
 from lrn.nn.gated_attention import GatedAttention
 from lrn.nn.hidden_bias import hidden_biased_unit
 from lrn.nn.initial import glorot_apart, glorot_fused, keep_at_first
+from lrn.nn.linear import Linear
 from lrn.nn.loss import smoothed_loss, smoothed_softmax_loss
 from lrn.nn.mix import ScalarMix
 from lrn.nn.pointer import Pointer, best_spans
@@ -28,6 +29,7 @@ __all__ = [
     "Dropout",
     "FrozenWords",
     "GatedAttention",
+    "Linear",
     "LockedDropout",
     "LockedPooling",
     "MixtureOfSoftmaxes",

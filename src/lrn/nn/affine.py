@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lrn.recurrence import cells
+from lrn.recurrence.products import linear
 
 
 class Affine(nn.Module):
@@ -39,10 +39,10 @@ class Affine(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map ``[..., inputs]`` to ``[..., outputs]``."""
         if self.scale is None or self.norm is None:
-            return F.linear(x, self.weight, self.bias)
+            return linear(x, self.weight, self.bias)
         added = [part for part in (self.bias, self.offset) if part is not None]
         bias = added[0] + added[1] if len(added) == 2 else added[0] if added else None
-        return cells.normalise(F.linear(x, self.weight), self.norm, self.scale, bias)
+        return cells.normalise(linear(x, self.weight), self.norm, self.scale, bias)
 
     def extra_repr(self) -> str:
         outputs, inputs = self.weight.shape

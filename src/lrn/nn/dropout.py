@@ -8,8 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lrn.recurrence import modes
+
 if TYPE_CHECKING:
     from lrn.text.batches import RowPacking
+
+
+_DRAWS = 2**16  # different ones with 16 bits
 
 
 def check_probability(name: str, value: float) -> float:
@@ -20,7 +25,10 @@ def check_probability(name: str, value: float) -> float:
 
 
 class Dropout(nn.Dropout):
-    """Dropout of the numbers that ``nn.Dropout`` would drop; it keeps a byte each to go back, not a float.
+    """An ``nn.Dropout``, several times as fast on a CPU; it keeps a byte a number to go back, not a float.
+
+    Whether a number is dropped is drawn with 16 bits, so that p is right to 1 in 65,536, and what is kept is
+    scaled by exactly what that comes to.
 
     >>> import torch
     >>> Dropout(0.5)(torch.ones(2, 300)).unique().tolist()
@@ -33,7 +41,13 @@ class Dropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or not self.p or not x.numel():
             return x
-        return torch.native_dropout(x, self.p, True)[0]
+        kept = round((1 - self.p) * _DRAWS)
+        if not kept or not x.is_cpu or not modes.plain(x):
+            return torch.native_dropout(x, self.p, True)[0]
+        # four draws a random number; torch draws each by itself, and on some processors slowly
+        bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+        draws = bits.view(torch.int16)[: x.numel()].view(x.shape)
+        return (x * (draws < kept - _DRAWS // 2)).mul_(_DRAWS / kept)
 
 
 class LockedDropout(nn.Module):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lrn.nn.dropout import SequenceDropout
+from lrn.nn.linear import Linear
 
 if TYPE_CHECKING:
     from lrn.text.batches import RowPacking
@@ -36,9 +37,9 @@ class GatedAttention(nn.Module):
     def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = SequenceDropout(dropout)
-        self.query = nn.Linear(width, hidden, bias=False)
-        self.key = nn.Linear(width, hidden, bias=False)
-        self.gate = nn.Linear(2 * width, 2 * width, bias=False)
+        self.query = Linear(width, hidden, bias=False)
+        self.key = Linear(width, hidden, bias=False)
+        self.gate = Linear(2 * width, 2 * width, bias=False)
         for linear in (self.query, self.key, self.gate):
             nn.init.xavier_uniform_(linear.weight)
 

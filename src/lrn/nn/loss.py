@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lrn.nn.softmax import CHUNK, without_autocast
+from lrn.nn.softmax import CHUNK, exponentiate, without_autocast
+from lrn.recurrence import products
 
 
 def smoothed_loss(scores: Tensor, labels: Tensor, smoothing: float) -> Tensor:
@@ -75,23 +76,28 @@ class _SoftmaxLoss(torch.autograd.Function):
         right = 1 - smoothing - wrong  # what q of the right one is beyond that
         losses = x.new_empty(rows)
         grad_x, grad_table = (torch.empty_like(x), torch.zeros_like(table)) if wanted else (None, None)
+        whole = table.sum(0)  # [width]: its product with x is the sum of all scores
         size = max(1, chunk // words)
-        buffer = x.new_empty(2, min(size, rows), words)
         for start in range(0, rows, size):
             part = slice(start, min(start + size, rows))
-            vectors, goal = x[part], labels[part].unsqueeze(1)
-            scores, logs = buffer[:, : len(vectors)]  # [rows of the chunk, words] each
-            torch.mm(vectors, table.t(), out=scores)
-            torch.log_softmax(scores, 1, out=logs)
-            losses[part] = -right * logs.gather(1, goal).squeeze(1)
+            vectors, goal, weight = x[part], labels[part].unsqueeze(1), weights[part].unsqueeze(1)
+            powers = products.product(vectors, table.t())  # [rows of the chunk, words]: the scores, still
+            at_goal = powers.gather(1, goal)
+            top, total = exponentiate(powers)
+            log_total = top + total.log()
+            loss = right * (log_total - at_goal)
             if smoothing:
-                losses[part] -= wrong * logs.sum(1)
+                loss += wrong * (words * log_total - torch.mv(vectors, whole).unsqueeze(1))
+            losses[part] = loss.squeeze(1)
             if grad_x is None or grad_table is None:
                 continue
-            error = logs.exp_().sub_(wrong).scatter_add_(1, goal, logs.new_full(goal.shape, -right))
-            weight = weights[part].unsqueeze(1)
-            torch.mm(error, table, out=grad_x[part]).mul_(weight)
-            grad_table.addmm_(error.t(), vectors * weight)
+            # p is powers / total. What every word has of q is taken off at the end, for all of them at once.
+            powers.scatter_add_(1, goal, -right * total)
+            scale = weight / total
+            products.product_into(grad_x[part], powers, table).mul_(scale).sub_(wrong * whole * weight)
+            products.add_product(grad_table, powers.t(), vectors * scale)
+        if grad_table is not None and smoothing:
+            grad_table -= wrong * torch.mv(x.t(), weights)
         if smoothing:
             losses += (right + wrong) * math.log(right + wrong) + smoothing * math.log(wrong)
         ctx.save_for_backward(grad_x, grad_table)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from lrn.nn.dropout import SequenceDropout, check_probability
 from lrn.nn.initial import glorot
+from lrn.nn.linear import Linear
 from lrn.nn.reset_gru import ResetGRU
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class Pointer(nn.Module):
         super().__init__()
         self.p = check_probability("dropout", dropout)
         self.dropout = SequenceDropout(dropout)
-        self.state = nn.Linear(state, hidden, bias=False)
-        self.memory = nn.Linear(width, hidden, bias=False)
-        self.score = nn.Linear(hidden, 1, bias=False)
+        self.state = Linear(state, hidden, bias=False)
+        self.memory = Linear(width, hidden, bias=False)
+        self.score = Linear(hidden, 1, bias=False)
         self.cell = ResetGRU(width, state)
         for linear in (self.state, self.memory):
             glorot(linear.weight, state + width, hidden)

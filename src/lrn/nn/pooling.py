@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lrn.nn.dropout import Dropout, SequenceDropout
+from lrn.nn.linear import Linear
 
 if TYPE_CHECKING:
     from lrn.text.batches import Packing, RowPacking
@@ -33,9 +34,9 @@ class AttentivePooling(nn.Module):
     def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
-        self.state = nn.Linear(width, hidden)
-        self.summary = nn.Linear(width, hidden)
-        self.score = nn.Linear(hidden, 1, bias=False)
+        self.state = Linear(width, hidden)
+        self.summary = Linear(width, hidden)
+        self.score = Linear(hidden, 1, bias=False)
 
     def forward(self, states: Tensor, summary: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Pool the states of each sequence; returns the means ``[B, W]`` and the weights ``[B, T]``.
@@ -73,8 +74,8 @@ class SelfPooling(nn.Module):
     def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
-        self.state = nn.Linear(width, hidden)
-        self.score = nn.Linear(hidden, 1, bias=False)
+        self.state = Linear(width, hidden)
+        self.score = Linear(hidden, 1, bias=False)
 
     def forward(self, states: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
         """Pool packed states ``[N, W]``; returns the means ``[B, W]`` and the weights ``[B, T]``."""
@@ -103,8 +104,8 @@ class LockedPooling(nn.Module):
     def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = SequenceDropout(dropout)
-        self.state = nn.Linear(width, hidden)
-        self.score = nn.Linear(hidden, 1, bias=False)
+        self.state = Linear(width, hidden)
+        self.score = Linear(hidden, 1, bias=False)
         nn.init.xavier_uniform_(self.state.weight)
         nn.init.xavier_uniform_(self.score.weight)
         nn.init.zeros_(self.state.bias)

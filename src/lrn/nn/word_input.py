@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lrn.nn.dropout import Dropout, WordDropout, check_probability
+from lrn.nn.linear import Linear
 from lrn.nn.reset_gru import ResetGRU
 from lrn.units.unit import Unit, hidden
 
@@ -133,7 +134,7 @@ class SpellingPool(nn.Module):
         width = character_vectors.embedding_dim
         self.character_vectors = character_vectors
         self.dropout = Dropout(dropout)
-        self.linear = nn.Linear(width, width)
+        self.linear = Linear(width, width)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """Return the vectors of the W spellings, ``[W, E]``."""

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from lrn.recurrence import cells, dispatch, modes, ops
+from lrn.recurrence import cells, dispatch, modes, ops, products
 from lrn.recurrence.rows import Rows
 
 CHUNK = 2048  # tokens: enough for the matrix product's full speed, little enough for the cache
@@ -77,10 +76,10 @@ def _in_two(
 
 
 def project(x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-    """``F.linear`` that does not copy a transposed view of a contiguous batch."""
+    """``products.linear`` that does not copy a transposed view of a contiguous batch."""
     if x.dim() == 3 and not x.is_contiguous() and x.transpose(0, 1).is_contiguous():
-        return F.linear(x.transpose(0, 1), matrix, bias).transpose(0, 1)
-    return F.linear(x, matrix, bias)
+        return products.linear(x.transpose(0, 1), matrix, bias).transpose(0, 1)
+    return products.linear(x, matrix, bias)
 
 
 def _shaped(projected: Tensor, state: Tensor, cell: str) -> Tensor:
@@ -139,28 +138,27 @@ def _forward(
     direction: str,
     *,
     keep: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Projection (unless ``keep``, of the last chunk only), output, memory, final state."""
+) -> tuple[list[Tensor], Tensor, Tensor, Tensor]:
+    """The chunks' projections (if not ``keep``, none), output, memory, final state."""
     how = (cell, direction, rows.batch_first)
     chunks = _chunks(x, state, vectors, rows, direction)
     if not chunks:
-        projected = _shaped(F.linear(x, matrix, bias), state, cell)
+        projected = _shaped(products.linear(x, matrix, bias), state, cell)
         weight = None if vectors is None else vectors.expand(rows.batch, *vectors.shape)
         layout = (rows.lengths, rows.batch_sizes, rows.reset)
-        return projected, *torch.ops.lrn.scan(projected, state, weight, *layout, *how)
+        return [projected], *torch.ops.lrn.scan(projected, state, weight, *layout, *how)
 
-    width, features = matrix.shape
-    steps = x.shape[0] if keep else chunks[0].part.stop
-    projected = _shaped(x.new_empty(steps, x.shape[1], width), state, cell)
+    kept: list[Tensor] = []
     output = x.new_empty(*x.shape[:2], state.shape[1] * state.shape[-1])
     memory = torch.empty_like(output) if cells.CELLS[cell].parts == 2 else x.new_empty(0)
     finals = [state]
     for chunk in chunks:
         part = chunk.part
-        now = projected[part] if keep else projected[: part.stop - part.start]
-        _product(x[part].view(-1, features), matrix, bias, out=now.view(-1, width))
+        projected = _shaped(products.linear(x[part], matrix, bias), state, cell)
+        if keep:
+            kept.append(projected)
         final = torch.ops.lrn.scan_into(
-            now,
+            projected,
             chunk.state_from(finals[-1]),
             chunk.weight,
             *chunk.layout,
@@ -169,14 +167,7 @@ def _forward(
             memory[part] if memory.numel() else memory,
         )
         finals.append(final)
-    return projected, output, memory, torch.cat(finals[1:], 2) if rows.batch_first else finals[-1]
-
-
-def _product(x: Tensor, matrix: Tensor, bias: Tensor | None, out: Tensor) -> None:
-    if bias is None:
-        torch.mm(x, matrix.t(), out=out)
-    else:
-        torch.addmm(bias, x, matrix.t(), out=out)
+    return kept, output, memory, torch.cat(finals[1:], 2) if rows.batch_first else finals[-1]
 
 
 class _Layer(torch.autograd.Function):
@@ -186,7 +177,7 @@ class _Layer(torch.autograd.Function):
         with modes.below_autograd():
             projected, output, memory, final = _forward(*args, keep=True)
         kept = memory if memory.numel() else output
-        ctx.save_for_backward(x, matrix, bias, state, vectors, projected, kept)
+        ctx.save_for_backward(x, matrix, bias, state, vectors, kept, *projected)
         ctx.set_materialize_grads(False)
         return output, final
 
@@ -200,8 +191,8 @@ class _Layer(torch.autograd.Function):
             return *_differentiable_gradient(ctx, saved[:5], grad_output, grad_final), *nothing
         with modes.below_autograd():
             gradients = _Gradients(ctx, saved)
-            for chunk in gradients.backwards():
-                grad_final = gradients.add(chunk, grad_output, grad_final)
+            for chunk, projected in gradients.backwards():
+                grad_final = gradients.add(chunk, projected, grad_output, grad_final)
             return *gradients.result(), *nothing
 
 
@@ -209,7 +200,7 @@ class _Gradients:
     """The gradients of a layer, gathered chunk by chunk from the end."""
 
     def __init__(self, ctx: Any, saved: tuple[Any, ...]) -> None:
-        self.x, self.matrix, _, self.state, self.vectors, self.projected, self.memory = saved
+        self.x, self.matrix, _, self.state, self.vectors, self.memory, *self.projected = saved
         self.rows, self.cell, self.direction = ctx.how
         self.needed = ctx.needs_input_grad[:5]
         self.grad_x = torch.empty_like(self.x) if self.needed[0] else None
@@ -218,12 +209,20 @@ class _Gradients:
         self.grad_vectors: Tensor | None = None
         self.grad_states: list[Tensor] = []
 
-    def backwards(self) -> Iterator[_Chunk | None]:
-        chunks = _chunks(self.x, self.state, self.vectors, self.rows, self.direction)
-        return reversed(chunks) if chunks else iter([None])
+    def backwards(self) -> Iterator[tuple[_Chunk | None, Tensor]]:
+        """The chunks with their projections, the last one first; None for all at once."""
+        found = _chunks(self.x, self.state, self.vectors, self.rows, self.direction)
+        chunks: list[_Chunk | None] = [*found] if found else [None]
+        return zip(reversed(chunks), reversed(self.projected), strict=True)
 
-    def add(self, chunk: _Chunk | None, grad_output: Tensor | None, grad_final: Tensor | None) -> Any:
-        """One chunk, or None for all at once; returns the gradient that its state hands back."""
+    def add(
+        self,
+        chunk: _Chunk | None,
+        projected: Tensor,
+        grad_output: Tensor | None,
+        grad_final: Tensor | None,
+    ) -> Any:
+        """Add one chunk; returns the gradient that its state hands back."""
         rows = self.rows
         if chunk is None:
             part = slice(None)
@@ -237,7 +236,7 @@ class _Gradients:
         grad_projected, grad_state, grad_weight = torch.ops.lrn.scan_backward(
             None if grad_output is None else grad_output[part],
             grad_end,
-            self.projected[part],
+            projected,
             state,
             weight,
             self.memory[part],
@@ -256,13 +255,13 @@ class _Gradients:
     def _add_products(self, part: slice, grad: Tensor) -> None:
         features = self.matrix.shape[1]
         if self.grad_x is not None:
-            torch.mm(grad, self.matrix, out=self.grad_x[part].view(-1, features))
+            products.product_into(self.grad_x[part].view(-1, features), grad, self.matrix)
         if self.needed[1]:
             x = self.x[part].view(-1, features)
             if self.grad_matrix is None:
-                self.grad_matrix = torch.mm(grad.t(), x)
+                self.grad_matrix = products.product(grad.t(), x)
             else:
-                self.grad_matrix.addmm_(grad.t(), x)
+                products.add_product(self.grad_matrix, grad.t(), x)
         if self.needed[2]:
             self.grad_bias = _added(self.grad_bias, grad.sum(0))
 

@@ -32,6 +32,19 @@ runs_backward: Callable[[Any], bool] = torch._C._will_engine_execute_node
 """Whether the backward pass that is running will come to a node of the graph, which is no leaf."""
 
 
+def _find_onednn_linear() -> Callable[..., Tensor] | None:
+    operators = torch.ops.mkldnn
+    if not torch.backends.mkldnn.is_available() or not hasattr(operators, "_linear_pointwise"):
+        return None
+    return operators._linear_pointwise.default
+
+
+onednn_linear: Callable[..., Tensor] | None = _find_onednn_linear()
+"""``F.linear`` by oneDNN, with three more arguments that say what follows it; None where torch has it not."""
+
+onednn_enabled: Callable[[], bool] = torch._C._get_mkldnn_enabled
+"""Whether oneDNN may be used: ``torch.backends.mkldnn.enabled``."""
+
 AUTOCAST_KEYS = tuple(key for key in torch._C.DispatchKey.__members__ if key.startswith("Autocast"))
 """Autocast's dispatch key of every type of device that torch knows."""
 

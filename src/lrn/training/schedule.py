@@ -16,7 +16,14 @@ Parameters = Iterable[nn.Parameter] | list[dict[str, Any]]  # weights, or torch'
 
 
 def _adam(parameters: Parameters, config: TrainConfig, **options: Any) -> torch.optim.Optimizer:
-    return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay, **options)
+    own: dict[str, Any] = {"weight_decay": config.weight_decay} | options
+    weights: Any = list(parameters)
+    if config.precision != "16":  # where gradients have to be scaled back before they are clipped
+        try:  # one pass over the weights instead of eight: tables of word vectors are large
+            return torch.optim.Adam(weights, config.lr, fused=True, **own)
+        except RuntimeError:  # a type of device without it
+            pass
+    return torch.optim.Adam(weights, config.lr, **own)
 
 
 def _sgd(parameters: Parameters, config: TrainConfig, **options: Any) -> torch.optim.Optimizer:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from lrn.nn import AttentivePooling, FrozenWords, SpellingPool, WordDropout, WordInput, keep_at_first
+from lrn.nn import AttentivePooling, FrozenWords, Linear, SpellingPool, WordDropout, WordInput, keep_at_first
 from lrn.tasks.doc.config import DocConfig
 from lrn.text.vocabulary import SPECIALS
 from lrn.units import LRN, hidden, make_unit, unit_class
@@ -41,7 +41,7 @@ class Classifier(nn.Module):
         self.unit = _layer(config, width + config.char_width)
         if config.pooling == "attention":
             self.pooling = AttentivePooling(2 * config.hidden, config.hidden, config.dropout)
-        self.output = nn.Linear(config.hidden * (2 if config.pooling == "attention" else 1), classes)
+        self.output = Linear(config.hidden * (2 if config.pooling == "attention" else 1), classes)
         self._begin(config.keep)
 
     def _begin(self, keep: float) -> None:

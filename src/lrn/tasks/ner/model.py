@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from lrn.nn import CRF, Dropout, SpellingRNN, WordDropout, WordInput, glorot_fused
+from lrn.nn import CRF, Dropout, Linear, SpellingRNN, WordDropout, WordInput, glorot_fused
 from lrn.tasks.ner.config import NERConfig
 from lrn.tasks.ner.schemes import allowed_transitions
 from lrn.units import make_unit
@@ -40,9 +40,9 @@ class Tagger(nn.Module):
         )
         self.dropout = Dropout(config.dropout)
         self.context = _layer(config.unit, config.word_width + 2 * config.char_hidden, config.hidden)
-        self.dense = nn.Linear(2 * config.hidden, config.dense)
+        self.dense = Linear(2 * config.hidden, config.dense)
         tags = codes.tags.words
-        self.emission = nn.Linear(config.dense, len(tags))
+        self.emission = Linear(config.dense, len(tags))
         allowed = torch.tensor(allowed_transitions(tags)) if config.constrain else None
         if allowed is not None:
             allowed[:, 0] = False  # <pad> is no tag for a word

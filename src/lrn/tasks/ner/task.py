@@ -82,9 +82,7 @@ class NERLearner(TaskLearner[NERConfig, Dataset, Kept, Tagger, SentenceBatch]):
     def optimizer(self) -> torch.optim.Optimizer:
         if self.config.optimizer != "adam":
             return super().optimizer()
-        # fused: the table of word vectors is large, and all of its moments decay at every step
-        fused = self.config.precision != "16"
-        return optimizer("adam", self.model.parameters(), self.config, eps=1e-7, fused=fused)
+        return optimizer("adam", self.model.parameters(), self.config, eps=1e-7)
 
 
 class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
