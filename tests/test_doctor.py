@@ -31,3 +31,9 @@ def test_without_the_engine(monkeypatch, capsys):
     monkeypatch.setattr(lrn, "engines", lambda: ("torch",))
     assert cli.main(["doctor"]) == 0
     assert "nothing to check" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("gains", "said"), [(True, "products: oneDNN's"), (False, "products: torch's own")])
+def test_which_library_multiplies(gains, said, monkeypatch):
+    monkeypatch.setattr(doctor.products, "GAINS", gains)
+    assert any(said in line for line in doctor.report())

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import lrn
-from lrn.recurrence import dispatch
+from lrn.recurrence import dispatch, products
 from lrn.units import UNITS, make_unit
 
 # package: what it is for
@@ -44,6 +44,8 @@ def report() -> Iterator[str]:
         yield f"  {package:14} {found:14} {use}"
     missing = "".join(f" ({name}: {reason})" for name, reason in dispatch.MISSING.items())
     yield f"engines: {', '.join(lrn.engines())}{missing}"
+    library = "oneDNN's (MKL would use half of this processor's width)" if products.GAINS else "torch's own"
+    yield f"large float32 products: {library}"
     yield f"threads: {torch.get_num_threads()} of {os.cpu_count()} cores"
     for name in ("LRN_ENGINE", "LRN_CPU", "OMP_NUM_THREADS"):
         if name in os.environ:

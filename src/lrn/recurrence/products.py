@@ -21,7 +21,7 @@ from torch import Tensor
 from lrn.recurrence import modes
 
 LARGE = 2**20  # multiplications from which oneDNN's call, a few microseconds longer, is worth it
-_NARROW = 16  # below which rows or columns are too few for either library to be busy with more than memory
+_NARROW = 16  # rows or columns, below which either library waits for the memory
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 
@@ -55,7 +55,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return F.linear(x, weight, bias)
     if torch.is_grad_enabled():
         return _Linear.apply(x, weight, bias)  # type: ignore[no-any-return, no-untyped-call]
-    return _by_onednn(x, weight, bias)
+    with modes.below_autograd():
+        return _linear(x, weight, bias)
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -68,17 +69,18 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     """
     if not (GAINS and _takes(a, b, a.shape[0])):
         return torch.mm(a, b)
-    # oneDNN wants its first factor row by row and copies it if it is not, so that is the narrower of the two.
-    if a.is_contiguous() or (not b.t().is_contiguous() and a.shape[0] <= b.shape[1]):
-        return _by_onednn(a, b.t(), None)
-    return _by_onednn(b.t(), a, None).t()
+    with modes.below_autograd():
+        return _linear(a, b.t(), None) if a.is_contiguous() else _sum_over_rows(a.t(), b)
 
 
 def product_into(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """``a @ b``, written to ``out``, which is returned."""
-    if GAINS and _takes(a, b, a.shape[0]):
+    if not (GAINS and _takes(a, b, a.shape[0])):
+        return torch.mm(a, b, out=out)
+    if not a.is_contiguous():
         return out.copy_(product(a, b))
-    return torch.mm(a, b, out=out)
+    with modes.below_autograd():
+        return _write(out, a, b.t(), None)
 
 
 def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -88,10 +90,55 @@ def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return total.addmm_(a, b)
 
 
-def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+# By oneDNN --------------------------------------------------------------------------------------------------
+#
+# It compiles a kernel for every shape that it meets, which takes longer than the product itself, and keeps a
+# thousand of them. Every batch of text has another number of rows. So that few shapes come up, the rows are
+# made a number with five leading binary digits: by rows of zeros, or without the last few, which are torch's.
+
+
+def _grain(rows: int) -> int:
+    """What the number of rows is to be a multiple of: a sixteenth of it, or a little less."""
+    return max(_NARROW, 1 << (rows.bit_length() - 5))
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    outputs, inputs = weight.shape
+    flat = x.reshape(-1, inputs)
+    rows = flat.shape[0]
+    lacking = -rows % _grain(rows)
+    if not lacking:
+        found = _multiply(flat, weight, bias)
+    elif inputs <= outputs:  # the narrower side is copied
+        found = _multiply(F.pad(flat, (0, 0, 0, lacking)), weight, bias)[:rows]
+    else:
+        found = _write(x.new_empty(rows, outputs), flat, weight, bias)
+    return found.view(*x.shape[:-1], outputs)
+
+
+def _write(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    end = x.shape[0] - x.shape[0] % _grain(x.shape[0])
+    out[:end] = _multiply(x[:end], weight, bias)
+    if end < x.shape[0]:
+        out[end:] = F.linear(x[end:], weight, bias)
+    return out
+
+
+def _sum_over_rows(a: Tensor, b: Tensor) -> Tensor:
+    """``aᵀ @ b`` of matrices with as many rows, ``[K, M]`` and ``[K, N]``."""
+    end = a.shape[0] - a.shape[0] % _grain(a.shape[0])
+    first, second = a[:end], b[:end]
+    # oneDNN copies its first factor if that does not lie row by row: the narrower one, then
+    if a.shape[1] <= b.shape[1]:
+        total = _multiply(first.t(), second.t(), None)
+    else:
+        total = _multiply(second.t(), first.t(), None).t()
+    return total if end == a.shape[0] else total.addmm_(a[end:].t(), b[end:])
+
+
+def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     assert modes.onednn_linear is not None
-    with modes.below_autograd():
-        return modes.onednn_linear(x, weight, bias, "none", [], "")
+    return modes.onednn_linear(x, weight, bias, "none", [], "")
 
 
 def _takes(x: Tensor, other: Tensor, rows: Any) -> bool:
@@ -115,7 +162,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return _by_onednn(x, weight, bias)
+        return _linear(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
