@@ -152,7 +152,7 @@ def test_finetune_improves_on_the_best_weights(run, data, tmp_path):
 
 def test_finetune_that_does_not_improve_keeps_the_start(run, data, tmp_path):
     """With a learning rate that spoils everything."""
-    tuned = finetune(data, run, tmp_path / "tuned", "--lr", 60, "--nonmono", 1)
+    tuned = finetune(data, run, tmp_path / "tuned", "--lr", 20, "--nonmono", 1)
     before, after = best(run).state_dict(), best(tuned).state_dict()
     assert all(torch.equal(value, before[name]) for name, value in after.items())
     assert metrics(tuned)["valid_perplexity"] == metrics(run)["valid_perplexity"]
@@ -186,7 +186,7 @@ def test_finetune_of_weights_without_figures(run):
 
 def test_finetune_resumes_where_nothing_was_saved_yet(run, data, tmp_path):
     """Of a run that was killed before its first step there is all that it starts from."""
-    tuned = finetune(data, run, tmp_path / "tuned", "--lr", 60, "--nonmono", 1)
+    tuned = finetune(data, run, tmp_path / "tuned", "--lr", 20, "--nonmono", 1)
     first = resumed(Run.open(tuned)).learner.progress.best
     assert first == pytest.approx(checkpoint.load(Run.open(run).best, "lm")["figures"]["loss"])
     config = LMConfig(**Run.open(tuned).config)
