@@ -68,10 +68,10 @@ def memory(loop: Loop) -> float:
 
 
 KINDS = {
-    "matrix products": ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"),
+    "matrix products": ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "mkldnn::"),
     "walks": ("lrn::scan", "lrn::fused", "lrn::walk", "lrn::atr"),
     "attention": ("lrn::attend", "lrn::open_memory"),
-    "masks of dropouts": ("aten::bernoulli",),
+    "masks of dropouts": ("aten::bernoulli", "aten::random_"),
 }
 
 
