@@ -8,6 +8,7 @@ from helpers import VARIANTS, make, parts, randn, random_state
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import functional_call
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+from torch.utils._python_dispatch import TorchDispatchMode
 
 T, B, WIDTH, H = 3, 2, 2, 2
 
@@ -78,3 +79,29 @@ def test_derivatives_with_everything_ragged(variant):
     reset = torch.tensor([[True, False, True], [False, True, True], [False, False, True]])
     rows = {"lengths": torch.tensor([2, 3, 0]), "reset": reset}
     check(unit, randn(3, 3, WIDTH), random_state(unit, 3), rows, every_entry=True)
+
+
+class Lengths(TorchDispatchMode):
+    """How many numbers the gradients of slices are filled up to."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        if function.name() in ("aten::select_backward", "aten::slice_backward"):
+            self.numbers += found.numel()
+        return found
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "atr"])
+def test_the_gradient_of_a_walk_takes_no_time_squared(name):
+    """Step by step, in plain torch: no step may write a gradient as long as the whole sequence."""
+    unit, numbers = make(name, 3, 4, norm="layer"), []
+    for steps in (10, 40):
+        x = randn(steps, 2, 3).requires_grad_()
+        with Lengths() as seen:
+            unit(x)[0].sum().backward()
+        numbers.append(seen.numbers)
+    assert numbers[1] <= 4 * numbers[0]

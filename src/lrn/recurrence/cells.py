@@ -203,11 +203,12 @@ def walk(
         reset = torch.cat([reset[1:], torch.zeros_like(reset[:1])])
 
     outputs: list[Tensor] = []
+    each = x.unbind(0)  # not x[t], whose gradient is as long as the whole sequence, at every step
     for t in reversed(range(steps)) if reverse else range(steps):
         if reset is not None:
             border = reset[t].unsqueeze(-1)
             state = tuple(part.masked_fill(border, 0) for part in state)
-        new = step(x[t], state)
+        new = step(each[t], state)
         if real is None:
             outputs.append(new[0])
             state = new
