@@ -142,6 +142,25 @@ def test_the_same_bits_every_time_and_with_any_number_of_threads():
     assert all(torch.equal(found[0], other) for other in found[1:])
 
 
+@pytest.mark.parametrize("sizes", [(64, 96), (96, 64)])
+def test_few_shapes_come_up(sizes, monkeypatch):
+    """oneDNN compiles a kernel for each of them, and every batch has another number of rows."""
+    shapes, multiply = set(), modes.onednn_linear
+
+    def count(x, weight, *rest):
+        shapes.add((*x.shape, *weight.shape))
+        return multiply(x, weight, *rest)
+
+    monkeypatch.setattr(modes, "onednn_linear", count)
+    weight = floats(*sizes, seed=2)
+    for rows in range(512, 1024, 7):
+        x, grad = floats(rows, sizes[1]), floats(rows, sizes[0], seed=3)
+        assert_product(products.linear(x, weight), x, weight.t())
+        assert_product(products.product(grad, weight), grad, weight)
+        assert_product(products.product(grad.t(), x), grad.t(), x)
+    assert len(shapes) <= 3 * 17
+
+
 # What goes to torch as ever ---------------------------------------------------------------------------------
 
 

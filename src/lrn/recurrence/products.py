@@ -99,7 +99,7 @@ def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 def _grain(rows: int) -> int:
     """What the number of rows is to be a multiple of: a sixteenth of it, or a little less."""
-    return max(_NARROW, 1 << (rows.bit_length() - 5))
+    return 1 << max(0, rows.bit_length() - 5)
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
