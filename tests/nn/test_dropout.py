@@ -52,6 +52,18 @@ def test_the_scale_of_dropout_is_that_of_what_it_keeps():
     assert y.max() == 65536 / round(0.7 * 65536)
 
 
+@pytest.mark.parametrize("p", [1e-6, 1 - 1e-6])
+def test_dropout_of_nearly_nothing_or_nearly_everything(p):
+    """Less than what 16 bits can tell from nothing, or from everything."""
+    kept = Dropout(p)(torch.ones(1000)) != 0
+    assert kept.double().mean() > 0.9 if p < 0.5 else kept.double().mean() < 0.1
+
+
+def test_dropout_while_it_is_traced():
+    traced = torch.jit.trace(Dropout(0.5), torch.ones(300), check_trace=False)
+    assert traced(torch.ones(70)).unique().tolist() == [0.0, 2.0]
+
+
 def test_dropout_where_nothing_is_dropped():
     x = randn(5, 3)
     assert Dropout(0.0)(x) is x

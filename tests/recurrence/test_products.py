@@ -112,6 +112,29 @@ def test_some_of_the_gradients(needed):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-2)
 
 
+def test_what_comes_out_can_be_changed_in_place():
+    """As what ``F.linear`` returns can, with padded rows and without."""
+    for rows in (256, 300):
+        layer, x = Linear(96, 80), floats(rows, 96)
+        assert (layer(x).relu_() >= 0).all()
+        with torch.no_grad():
+            found = layer(x)
+        found.add_(layer.bias).sum().backward()
+        torch.testing.assert_close(layer.bias.grad, torch.full((80,), float(rows)))
+        layer(x).detach_()
+
+
+@pytest.mark.parametrize("learns", ["x", "weight"])
+def test_only_what_gradients_need_is_kept(learns):
+    x, weight = floats(256, 96), floats(80, 96, seed=2)
+    (x if learns == "x" else weight).requires_grad_()
+    other = weight if learns == "x" else x
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        products.linear(x, weight)
+    assert [tensor.shape for tensor in kept] == [other.shape]
+
+
 def test_second_gradients():
     """Of a function of x and of a weight that is computed from x."""
     x = (floats(96, 96) / 20).requires_grad_()
@@ -173,6 +196,7 @@ def test_few_shapes_come_up(sizes, monkeypatch):
         "bfloat16": lambda x, w: (x.bfloat16(), w.bfloat16()),
         "elsewhere": lambda x, w: (x.to("meta"), w.to("meta")),
         "nothing": lambda x, w: (x[:0], w),
+        "sparse": lambda x, w: (x, w.to_sparse_coo()),
     }.items(),
     ids=lambda item: item[0],
 )
@@ -182,6 +206,20 @@ def test_left_alone(change):
         products.linear(x, weight)
         products.product(x, weight.t())
     assert not seen.onednn
+
+
+def test_left_alone_where_shapes_do_not_fit():
+    x, weight = floats(256, 96), floats(80, 96, seed=2)
+    torch.testing.assert_close(products.linear(x, weight, torch.ones(1)), x @ weight.t() + 1, **CLOSE)
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        products.linear(x[:, :40], weight)
+
+
+@pytest.mark.filterwarnings("error::torch.jit.TracerWarning")
+def test_left_alone_while_it_is_traced():
+    layer, x = Linear(96, 80), floats(256, 96)
+    traced = torch.jit.trace(layer, x)
+    torch.testing.assert_close(traced(x[:100]), layer(x[:100]), **CLOSE)
 
 
 def test_left_alone_where_onednn_is_switched_off():
@@ -222,26 +260,31 @@ def test_torch_s_transforms_and_the_compiler_see_plain_operations():
         (None, "AVX512", False),
     ],
 )
-def test_which_processors_gain(text, capability, gains, tmp_path, monkeypatch):
+@pytest.mark.parametrize("mkl", [True, False])
+def test_which_processors_gain(text, capability, gains, mkl, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: mkl)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     file = tmp_path / "cpuinfo"
     if text is not None:
         file.write_text(text)
-    assert products._gains(file) is gains
+    assert products._gains(file) is (gains and mkl)
 
 
 # Those who call it ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", lrn.UNITS)
-def test_units_are_the_same_by_either_library(name, monkeypatch):
-    """Output, state and gradients, in chunks and in one piece."""
-    unit, x = lrn.make_unit(name, 64, 64), floats(160, 32, 64).requires_grad_()
+@pytest.mark.parametrize("steps", [160, 40], ids=["in chunks", "in one piece"])
+def test_units_are_the_same_by_either_library(name, steps, monkeypatch):
+    """Output and gradients. LSTM and GRU are torch's own, whose products are torch's choice."""
+    unit, x = lrn.make_unit(name, 64, 64), floats(steps, 32, 64).requires_grad_()
     found = []
     for gains in (True, False):
         monkeypatch.setattr(products, "GAINS", gains)
-        output, _ = unit(x)
-        leaves = [x, *unit.parameters()]
-        found.append([output, *torch.autograd.grad(output.square().mean(), leaves)])
+        with Seen() as seen:
+            output, _ = unit(x)
+            leaves = [x, *unit.parameters()]
+            found.append([output, *torch.autograd.grad(output.square().mean(), leaves)])
+        assert bool(seen.onednn) == (gains and name not in ("lstm", "gru"))
     for ours, plain in zip(*found, strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-5, atol=1e-5)

@@ -42,7 +42,8 @@ class Dropout(nn.Dropout):
         if not self.training or not self.p or not x.numel():
             return x
         kept = round((1 - self.p) * _DRAWS)
-        if not kept or not x.is_cpu or not modes.plain(x):
+        ours = x.is_cpu and modes.plain(x) and not modes.tracing()
+        if not ours or kept in (0, _DRAWS):  # fewer than one in 65,536 is kept, or dropped
             return torch.native_dropout(x, self.p, True)[0]
         # four draws a random number; torch draws each by itself, and on some processors slowly
         bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)

@@ -1,4 +1,4 @@
-"""An affine layer."""
+"""A linear layer, its product by the faster of torch's libraries."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from lrn.recurrence.products import linear
 
 class Linear(nn.Linear):
     """An ``nn.Linear`` whose product goes to the faster of torch's two libraries.
+
+    ``lrn.quantize`` takes it for the ``nn.Linear`` that it is. torch.jit.script does not, nor do tools that
+    look for that very class, like torch's ``quantize_dynamic``.
 
     >>> import torch
     >>> Linear(3, 4)(torch.randn(2, 3)).shape

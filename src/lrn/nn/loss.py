@@ -43,7 +43,7 @@ def smoothed_softmax_loss(
         table: ``[words, width]``.
         labels: ``[N]``, the right word of each row.
         smoothing: shared by all wrong words.
-        weights: ``[N]``, of the rows in the sum.
+        weights: ``[N]``, of the rows in the sum; constants, of which no gradient is taken.
 
     >>> x, table, labels = torch.randn(5, 3), torch.randn(7, 3), torch.tensor([0, 6, 3, 3, 1])
     >>> total, each = smoothed_softmax_loss(x, table, labels, 0.1, torch.full([5], 1 / 5))
@@ -52,7 +52,7 @@ def smoothed_softmax_loss(
     """
     with without_autocast(x.device.type):
         return _SoftmaxLoss.apply(  # type: ignore[no-any-return, no-untyped-call]
-            x.to(table.dtype), table, labels, smoothing, weights, CHUNK, torch.is_grad_enabled()
+            x.to(table.dtype), table, labels, smoothing, weights.detach(), CHUNK, torch.is_grad_enabled()
         )
 
 

@@ -32,7 +32,6 @@ from lrn.recurrence import dispatch, modes
 from lrn.recurrence.library import library
 
 _TYPES = (torch.float32, torch.float64)  # that engines take
-_PLAIN = (Tensor, torch.nn.Parameter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +112,7 @@ def attend(memory: Memory, query: Tensor, score: Tensor) -> tuple[Tensor, Tensor
 
 def _engine_runs(*tensors: Tensor) -> bool:
     return all(
-        type(x) in _PLAIN and x.dtype in _TYPES and modes.plain(x) for x in tensors
+        modes.dense(x) and x.dtype in _TYPES and modes.plain(x) for x in tensors
     ) and dispatch.implemented("attend", tensors[0].device)
 
 

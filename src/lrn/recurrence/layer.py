@@ -16,7 +16,6 @@ from lrn.recurrence import cells, dispatch, modes, ops, products
 from lrn.recurrence.rows import Rows
 
 CHUNK = 2048  # tokens: enough for the matrix product's full speed, little enough for the cache
-_PLAIN = (Tensor, torch.nn.Parameter)
 _SPLIT_TYPES = (torch.float32, torch.float64)  # others would round the weights' gradient once a chunk
 
 
@@ -55,8 +54,8 @@ def _runs_here(x: Tensor, matrix: Tensor) -> bool:
     return (
         x.is_contiguous()
         and x.dtype == matrix.dtype
-        and type(x) in _PLAIN
-        and type(matrix) in _PLAIN
+        and modes.dense(x)
+        and modes.dense(matrix)
         and modes.plain(x)
         and dispatch.implemented("scan_into", x.device)
     )
@@ -139,7 +138,7 @@ def _forward(
     *,
     keep: bool,
 ) -> tuple[list[Tensor], Tensor, Tensor, Tensor]:
-    """The chunks' projections (if not ``keep``, none), output, memory, final state."""
+    """Projections, output, memory, final state. Of chunks' projections there are none if not ``keep``."""
     how = (cell, direction, rows.batch_first)
     chunks = _chunks(x, state, vectors, rows, direction)
     if not chunks:

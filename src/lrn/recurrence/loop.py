@@ -21,8 +21,7 @@ def loop(step: Step, state: State, steps: State) -> tuple[State, Tensor]:
 
     Args:
         step: takes the state and one entry of each of ``steps``; returns the new state, of the same shapes
-        and
-            types, and an output.
+            and types, and an output.
         state: tensors.
         steps: tensors of equally many entries, at least one.
 

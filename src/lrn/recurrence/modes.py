@@ -36,14 +36,13 @@ def _find_onednn_linear() -> Callable[..., Tensor] | None:
     operators = torch.ops.mkldnn
     if not torch.backends.mkldnn.is_available() or not hasattr(operators, "_linear_pointwise"):
         return None
-    return operators._linear_pointwise.default
+    found = operators._linear_pointwise.default
+    names = [argument.name for argument in found._schema.arguments]
+    return found if names == ["X", "W", "B", "attr", "scalars", "algorithm"] else None
 
 
 onednn_linear: Callable[..., Tensor] | None = _find_onednn_linear()
 """``F.linear`` by oneDNN, with three more arguments that say what follows it; None where torch has it not."""
-
-onednn_enabled: Callable[[], bool] = torch._C._get_mkldnn_enabled
-"""Whether oneDNN may be used: ``torch.backends.mkldnn.enabled``."""
 
 AUTOCAST_KEYS = tuple(key for key in torch._C.DispatchKey.__members__ if key.startswith("Autocast"))
 """Autocast's dispatch key of every type of device that torch knows."""
@@ -63,6 +62,14 @@ def autocast(x: Tensor) -> bool:
 _knows_autocast = functools.cache(
     torch.amp.is_autocast_available
 )  # of others torch does not take the question
+
+
+def dense(x: Tensor) -> bool:
+    """Whether ``x`` is of a class of torch's own and has all its numbers in memory, or would on a device."""
+    return type(x) in _CLASSES and x.layout == torch.strided
+
+
+_CLASSES = (Tensor, torch.nn.Parameter)
 
 
 def plain(x: Tensor) -> bool:

@@ -5,8 +5,8 @@ Intel's. oneDNN, which torch has as well and runs ``nn.LSTM`` with, uses 512-bit
 there a product takes half the time. Where that is so, large products of plain float32 tensors go to oneDNN;
 everything else is torch's.
 
-The choice depends on the processor, the shapes and ``torch.backends.mkldnn.enabled`` alone, never on a
-measurement, so that a program gives the same bits every time it runs on a machine.
+The choice depends on the processor, on what is multiplied and on ``torch.backends.mkldnn.enabled``, never on
+a measurement, so that a program gives the same bits every time it runs on a machine.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from lrn.recurrence import modes
 
 LARGE = 2**20  # multiplications from which oneDNN's call, a few microseconds longer, is worth it
 _NARROW = 16  # rows or columns, below which either library waits for the memory
-_PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def _gains(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     """Whether this processor has 512-bit instructions that MKL does not use."""
-    if modes.onednn_linear is None or torch.backends.cpu.get_cpu_capability() != "AVX512":
+    if modes.onednn_linear is None or not torch.backends.mkl.is_available():
+        return False
+    if torch.backends.cpu.get_cpu_capability() != "AVX512":
         return False
     try:
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -48,10 +49,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     >>> torch.allclose(linear(x, weight), x @ weight.T, atol=1e-5)
     True
     """
-    # The compiler would take questions of size for rules of its graph.
-    if not GAINS or modes.compiling() or not _takes(x, weight, x.shape[:-1].numel()):
+    if not (GAINS and _takes(x, weight)) or x.shape[-1] != weight.shape[1]:
         return F.linear(x, weight, bias)
-    if bias is not None and not _plain(bias):
+    if bias is not None and not (_plain(bias) and bias.shape == weight.shape[:1]):
         return F.linear(x, weight, bias)
     if torch.is_grad_enabled():
         return _Linear.apply(x, weight, bias)  # type: ignore[no-any-return, no-untyped-call]
@@ -67,7 +67,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     >>> torch.allclose(product(a, b), a @ b, atol=1e-5)
     True
     """
-    if not (GAINS and _takes(a, b, a.shape[0])):
+    if not (GAINS and _takes(a, b)):
         return torch.mm(a, b)
     with modes.below_autograd():
         return _linear(a, b.t(), None) if a.is_contiguous() else _sum_over_rows(a.t(), b)
@@ -75,7 +75,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 def product_into(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """``a @ b``, written to ``out``, which is returned."""
-    if not (GAINS and _takes(a, b, a.shape[0])):
+    if not (GAINS and _takes(a, b)):
         return torch.mm(a, b, out=out)
     if not a.is_contiguous():
         return out.copy_(product(a, b))
@@ -85,7 +85,7 @@ def product_into(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """``total + a @ b``, in place."""
-    if GAINS and _takes(a, b, a.shape[0]):
+    if GAINS and _takes(a, b):
         return total.add_(product(a, b))
     return total.addmm_(a, b)
 
@@ -98,7 +98,7 @@ def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _grain(rows: int) -> int:
-    """What the number of rows is to be a multiple of: a sixteenth of it, or a little less."""
+    """What the number of rows is to be a multiple of: between a sixteenth and a thirty-second of it."""
     return 1 << max(0, rows.bit_length() - 5)
 
 
@@ -113,7 +113,8 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         found = _multiply(F.pad(flat, (0, 0, 0, lacking)), weight, bias)[:rows]
     else:
         found = _write(x.new_empty(rows, outputs), flat, weight, bias)
-    return found.view(*x.shape[:-1], outputs)
+    # not a view, which autograd would let nobody change in place
+    return torch.ops.aten._unsafe_view.default(found, [*x.shape[:-1], outputs])  # type: ignore[no-any-return]
 
 
 def _write(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -141,39 +142,42 @@ def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return modes.onednn_linear(x, weight, bias, "none", [], "")
 
 
-def _takes(x: Tensor, other: Tensor, rows: Any) -> bool:
+def _takes(x: Tensor, other: Tensor) -> bool:
     """Whether a product of x is one for oneDNN, as far as shapes and what is at work say."""
+    # Whoever records a graph would take questions of size for rules of it
+    if modes.compiling() or modes.tracing() or not modes.dense(x):
+        return False
+    rows = x.shape[:-1].numel()
     return (
-        type(x) in _PLAIN
+        other.dim() == 2
         and rows * other.numel() >= LARGE
         and min(rows, *other.shape) >= _NARROW
         and _plain(x)
         and _plain(other)
-        and not modes.tracing()
-        and modes.onednn_enabled()
+        and bool(torch.backends.mkldnn.enabled)
     )
 
 
 def _plain(x: Tensor) -> bool:
-    return type(x) in _PLAIN and x.is_cpu and x.dtype == torch.float32 and modes.plain(x)
+    return modes.dense(x) and x.is_cpu and x.dtype == torch.float32 and modes.plain(x)
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x, weight)
+        ctx.shape = x.shape
+        of_x, of_weight, _ = ctx.needs_input_grad
+        ctx.save_for_backward(x if of_weight else None, weight if of_x else None)
         return _linear(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
-        rows = grad.reshape(-1, weight.shape[0])  # [N, O]
-        inputs = x.reshape(-1, weight.shape[1])  # [N, I]
+        rows = grad.reshape(-1, grad.shape[-1])  # [N, O]
         again = torch.is_grad_enabled() or modes.wrapped(grad)  # second gradients, or many at once
         multiply = torch.mm if again else product
-        of_x, of_weight, of_bias = ctx.needs_input_grad
         return (
-            multiply(rows, weight).view(x.shape) if of_x else None,
-            multiply(rows.t(), inputs) if of_weight else None,
-            rows.sum(0) if of_bias else None,
+            None if weight is None else multiply(rows, weight).view(ctx.shape),
+            None if x is None else multiply(rows.t(), x.reshape(-1, x.shape[-1])),
+            rows.sum(0) if ctx.needs_input_grad[2] else None,
         )

@@ -15,15 +15,18 @@ from lrn.training.config import TrainConfig
 Parameters = Iterable[nn.Parameter] | list[dict[str, Any]]  # weights, or torch's groups of them
 
 
+_FUSED_ADAM = ("cpu", "cuda", "mps", "xpu")  # types of devices that have it
+
+
 def _adam(parameters: Parameters, config: TrainConfig, **options: Any) -> torch.optim.Optimizer:
     own: dict[str, Any] = {"weight_decay": config.weight_decay} | options
-    weights: Any = list(parameters)
-    if config.precision != "16":  # where gradients have to be scaled back before they are clipped
-        try:  # one pass over the weights instead of eight: tables of word vectors are large
-            return torch.optim.Adam(weights, config.lr, fused=True, **own)
-        except RuntimeError:  # a type of device without it
-            pass
-    return torch.optim.Adam(weights, config.lr, **own)
+    given: Any = list(parameters)
+    weights = [w for entry in given for w in (entry["params"] if isinstance(entry, dict) else [entry])]
+    # One pass over the weights instead of eight: tables of word vectors are large. With float16, gradients
+    # have to be scaled back before they are clipped, which it would do itself.
+    if config.precision != "16" and all(weight.device.type in _FUSED_ADAM for weight in weights):
+        own["fused"] = True
+    return torch.optim.Adam(given, config.lr, **own)
 
 
 def _sgd(parameters: Parameters, config: TrainConfig, **options: Any) -> torch.optim.Optimizer:
