@@ -23,11 +23,18 @@ PACKAGES = {
     "pyyaml": "files of settings",
     "safetensors": "lrn export, lrn import",
     "matplotlib": "pictures",
+    "spacy": "words of lrn train rc",
+    "sacremoses": "words of lrn train mt",
+    "tokenizers": "subwords of lrn train mt",
+    "sacrebleu": "BLEU of lrn train mt",
+    "onnx": "lrn export to ONNX",
+    "onnxscript": "lrn export to ONNX",
+    "onnxruntime": "lrn export to ONNX, which it checks",
     "transformers": "word features of a BERT (--bert)",
     "h5py": "word features of an ELMo (--elmo)",
     "triton": "the engine for GPUs",
     "sru": "a peer in lrn bench",
-    "tensorboard": "a second log of trainings",
+    "tensorboard": "a second log of trainings, used where it is installed",
 }
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6}
 

@@ -1,6 +1,8 @@
 """What is said while units are trained."""
 
 import io
+import subprocess
+import sys
 
 import pytest
 from compare.cases import Diverging, finished
@@ -17,6 +19,29 @@ def test_a_run_that_diverges_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"^training lrn \(seed 1\) failed: .* diverged; try a smaller --lr"):
         trainings.train_all("ner", [run], "test_f1", Console(file=io.StringIO()))
     assert not run.diverged.exists()
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_a_training_is_ended_with_the_comparison(told, error, tmp_path, monkeypatch):
+    """Also one that has more to say than the pipe between the two holds, and one that is not told to stop."""
+    rest = "" if told else "; import time; time.sleep(600)"
+    code = f"import sys; sys.stderr.write(('x' * 99 + chr(10)) * 3000); sys.stderr.flush(){rest}"
+    child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+
+    def hear(*_):
+        raise error
+
+    monkeypatch.setattr(trainings, "GRACE", 60.0 if told else 0.5)
+    monkeypatch.setattr(trainings, "start", lambda task, one: child)
+    monkeypatch.setattr(trainings._Screen, "hear", hear)
+    run = Training("lrn", "seed 1", tmp_path / "lrn-1", {}, tmp_path / "file")
+    try:
+        assert not trainings.train_all("ner", [run], "test_f1", Console(file=io.StringIO()))
+        assert error is KeyboardInterrupt
+    except OSError:
+        assert error is OSError
+    assert child.returncode == (0 if told else -15)
 
 
 class Child:

@@ -43,8 +43,14 @@ def test_a_training_that_came_to_nothing_is_the_last():
     assert "nan" in survey.rows({"lm": worse})[1][3]
 
 
-def test_without_lrn_nothing_is_said_of_it():
-    assert survey.summary({"lm": results(("lstm", "gru"))}) == []
+def test_without_lrn_the_first_unit_is_the_measure():
+    found = {"lm": results(("lstm", "gru"))}
+    times, quality = survey.summary(found)
+    assert times.startswith("A training step takes, in lstm's, by geometric mean: gru ")
+    assert quality == "By quality lstm is number 1 of 2 on lm."
+    for shown in (survey.markdown(found), survey.render(found), str(survey.terminal(found).title)):
+        assert "relative to lstm, less is better" in shown
+        assert "relative to lrn" not in shown
 
 
 def test_the_page_and_the_table_are_written(tmp_path):

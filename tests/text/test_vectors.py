@@ -45,7 +45,7 @@ def test_a_header_as_word2vec_writes_it(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("the 1 2\ncat 1\n", "line 2"),
+        ("the 1 2\ncat 1\n", r"line 2: expected a word and 2 numbers, got .cat 1.$"),
         ("the 1 2\ncat 1 2 3\n", "line 2"),
         ("the 1 2\n\ncat 1 x\n", "line 3"),
         ("the 1 nan\n", "line 1"),

@@ -21,6 +21,8 @@ from lrn.progress import DIVERGED, QUIET_SECONDS
 from lrn.report import records
 from lrn.report.results import Facts, spoken
 
+GRACE = 30.0  # seconds in which a training ends by itself
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -91,9 +93,11 @@ def train_all(task: str, trainings: Sequence[Training], metric: str, console: Co
                     for line in _lines_of(child):
                         screen.hear(training, line)
                     code = child.wait()
-                except KeyboardInterrupt:
-                    child.wait()
-                    return False
+                except BaseException as error:
+                    _end(child)
+                    if isinstance(error, KeyboardInterrupt):
+                        return False
+                    raise
                 if code == 130:
                     return False
                 if code:
@@ -121,6 +125,15 @@ def start(task: str, training: Training) -> subprocess.Popen[str]:
         text=True,
         env=os.environ | {"LRN_QUIET_SECONDS": "1", "COLUMNS": "200"},
     )
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """Let a training that was told to stop, as Ctrl-C tells all, save where it is; tell one that was not."""
+    try:
+        child.communicate(timeout=GRACE)
+    except subprocess.TimeoutExpired:
+        child.terminate()
+        child.communicate()
 
 
 def _lines_of(child: subprocess.Popen[str]) -> Iterator[str]:

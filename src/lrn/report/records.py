@@ -3,11 +3,12 @@
 A file that is read back may have been edited, cut short or mixed up with another, so whatever does not fit is
 a ``ValueError`` of one line that names the place. Fields that a class works out itself
 (``field(init=False)``) are written for other readers, and not read; names that a class does not have are
-passed over.
+passed over. JSON has no number that is not finite: such a one is written as null, and read as NaN.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ NAMES: dict[type[object], str] = {
 
 
 def to_json(value: object) -> Any:
-    """Plain data: a dataclass as an object, a tuple as a list.
+    """Plain data: a dataclass as an object, a tuple as a list, and null for a number that is not finite.
 
     >>> from dataclasses import make_dataclass
     >>> to_json({"a": make_dataclass("Pair", ["x", "y"])(1, (2, 3))})
@@ -40,7 +41,7 @@ def to_json(value: object) -> Any:
         return {key: to_json(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [to_json(part) for part in value]
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read(kind: type[Kind], path: Path) -> Kind:
@@ -100,6 +101,8 @@ def _tuple(kinds: tuple[Any, ...], data: list[object], place: str) -> tuple[Any,
 
 
 def _checked(kind: type[Any], data: object, place: str) -> Any:
+    if kind is float and data is None:
+        return math.nan
     allowed = (int, float) if kind is float else (kind,)
     if type(data) in allowed:  # and not isinstance, for which true is a number
         return data

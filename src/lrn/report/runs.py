@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -311,13 +310,5 @@ def comma_separated(tables: Sequence[RunTable]) -> str:
 
 
 def to_json(tables: Sequence[RunTable]) -> object:
-    """Plain data for JSON: every value of every seed. What is not finite, which JSON has not, is null."""
-    return _finite(records.to_json(list(tables)))
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """Plain data for JSON: every value of every seed."""
+    return records.to_json(list(tables))

@@ -15,10 +15,6 @@ from lrn.report import charts, tables
 from lrn.report.page import document, figure
 from lrn.report.results import Comparison, spoken
 
-REFERENCE = "lrn"
-TIMES = "time of a training step relative to lrn, less is better"
-CELL = f"score (↓ less, ↑ more is better) · {TIMES}"
-
 
 def write(found: Mapping[str, Comparison], folder: Path) -> None:
     """Write table.md and report.html; each task's own comparison is in the folder of its name."""
@@ -36,6 +32,17 @@ def rows(found: Mapping[str, Comparison]) -> list[list[str]]:
     return table
 
 
+def _standard(found: Mapping[str, Comparison]) -> str:
+    """The unit that the others are measured by."""
+    return next(iter(found.values())).standard
+
+
+def _caption(found: Mapping[str, Comparison]) -> str:
+    """What is in a cell."""
+    times = f"time of a training step relative to {_standard(found)}, less is better"
+    return f"score (↓ less, ↑ more is better) · {times}"
+
+
 def _units(found: Mapping[str, Comparison]) -> list[str]:
     """Every unit that was compared somewhere, in the order of the comparisons."""
     return list(dict.fromkeys(unit for results in found.values() for unit in results.units))
@@ -48,42 +55,36 @@ def _cell(results: Comparison, unit: str) -> str:
 
 
 def summary(found: Mapping[str, Comparison]) -> list[str]:
-    """What came out, in sentences: how fast LRN is against every other unit, and how good it is by task."""
+    """What came out, in sentences: how fast LRN is against every other unit, and how good it is by task; the
+    same of the first unit where LRN is not compared."""
+    standard = _standard(found)
+    both = {task: results for task, results in found.items() if standard in results.units}
     lines, times = [], []
     for unit in _units(found):
-        ratios = [
-            results.ratios[unit]
-            for results in found.values()
-            if unit != REFERENCE and {unit, REFERENCE} <= results.units.keys()
-        ]
-        if ratios:
+        ratios = [results.ratios[unit] for results in both.values() if unit in results.units]
+        if unit != standard and ratios:
             span = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
             times.append(f"{unit} {statistics.geometric_mean(ratios):.2f}{span}")
     if times:
-        lines.append(f"A training step takes, in lrn's, by geometric mean: {', '.join(times)}.")
-    standing = [
-        f"{_place(results)} of {len(results.units)} on {task}"
-        for task, results in found.items()
-        if REFERENCE in results.units
-    ]
-    if standing:
-        lines.append(f"By quality lrn is number {', '.join(standing)}.")
-    if standing and any(len(results.seeds) == 1 for results in found.values()):
+        lines.append(f"A training step takes, in {standard}'s, by geometric mean: {', '.join(times)}.")
+    places = [f"{_place(results)} of {len(results.units)} on {task}" for task, results in both.items()]
+    lines.append(f"By quality {standard} is number {', '.join(places)}.")
+    if any(len(results.seeds) == 1 for results in found.values()):
         lines.append("One seed cannot tell whether a difference of quality is the unit's or chance.")
     return lines
 
 
 def _place(results: Comparison) -> int:
-    """At which place LRN stands by its score, the best being 1; no finite score is worse than any."""
+    """At which place the standard is by its score, the best being 1; no finite score is worse than any."""
     sign = 1 if results.lower_is_better else -1
     scores = {u: sign * r.mean if math.isfinite(r.mean) else math.inf for u, r in results.units.items()}
-    return 1 + sum(score < scores[REFERENCE] for score in scores.values())
+    return 1 + sum(score < scores[results.standard] for score in scores.values())
 
 
 def terminal(found: Mapping[str, Comparison]) -> Table:
     """The table for a terminal."""
     header, *body = rows(found)
-    table = Table(title=CELL)
+    table = Table(title=_caption(found))
     for column in header:
         table.add_column(column, justify="left" if column in header[:2] else "right")
     for row in body:
@@ -96,7 +97,7 @@ def markdown(found: Mapping[str, Comparison]) -> str:
     header, *body = rows(found)
     lines = ["| " + " | ".join(header) + " |", "|---|---|" + "---:|" * (len(header) - 2)]
     lines += ["| " + " | ".join(row) + " |" for row in body]
-    return "\n".join([*lines, "", f"A cell: {CELL}.", "", *summary(found)]) + "\n"
+    return "\n".join([*lines, "", f"A cell: {_caption(found)}.", "", *summary(found)]) + "\n"
 
 
 def render(found: Mapping[str, Comparison]) -> str:
@@ -106,7 +107,7 @@ def render(found: Mapping[str, Comparison]) -> str:
     return document(
         f"lrn compare: {', '.join(found)}",
         "<p class='about'>The same model and settings for every unit of a task, on built-in data. "
-        f"A cell: {CELL}. Bold is the best score.</p>"
+        f"A cell: {_caption(found)}. Bold is the best score.</p>"
         f"<ul>{said}</ul><div class='wide' tabindex='0'>{_table(found)}</div>"
         f"<div class='charts'>{drawings}</div>",
     )

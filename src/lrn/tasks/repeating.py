@@ -370,7 +370,10 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
         (_SNLI, _GLOVE, _PTB),
-        (Link("docs/results.md#natural-language-inference-snli", "LRN with +LN on a part of SNLI"),),
+        (
+            Link("docs/results.md#natural-language-inference-snli", "all three with +LN on a part of SNLI"),
+            Link("docs/results.md#language-modelling-penn-treebank", "all three in a smaller model"),
+        ),
         note="The released code has neither unit; docs/units.md has their equations.",
     ),
     Entry(
@@ -383,7 +386,8 @@ ENTRIES: tuple[Entry, ...] = (
                 "one direction, whose last state decides",
             ),
             Command("lrn memory RUN --file review.txt", "the figure for a text, as a picture"),
-            Command("lrn evaluate RUN --memory", "whether the words that decide are remembered longer"),
+            Command("lrn train doc --preset memory", "the same on documents in which one known word decides"),
+            Command("lrn evaluate RUN --memory", "how often that word is remembered, of this last run"),
         ),
         (_AMAPOLAR, _GLOVE),
         (

@@ -145,7 +145,11 @@ def _split(line: bytes, width: int, path: Path, number: int) -> tuple[str, list[
     else:
         word, numbers = parts[0], parts[1:]
     if not word or not numbers or (b" " in word and _is_number(word.rpartition(b" ")[2])):
-        raise ValueError(f"{path}, line {number}: expected a word and {width or 'its'} numbers")
+        given = line.decode(errors="replace").strip()
+        shown = given if len(given) <= 40 else f"{given[:39]}…"
+        raise ValueError(
+            f"{path}, line {number}: expected a word and {width or 'its'} numbers, got {shown!r}"
+        )
     try:
         return word.decode(), numbers
     except UnicodeDecodeError as error:

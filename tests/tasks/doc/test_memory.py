@@ -3,11 +3,13 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from lrn import analysis, cli
+from lrn.tasks.doc.config import EvaluateConfig
 from lrn.tasks.doc.data import DocumentBatch, encode_texts
 from lrn.tasks.doc.memory import remember
 from lrn.tasks.doc.task import TASK
@@ -81,6 +83,13 @@ def test_wrong_words(run, words, said, capsys, tmp_path, monkeypatch):
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert re.search(said, line), line
     assert not list(tmp_path.iterdir())
+
+
+def test_memory_is_measured_where_the_deciding_words_are_known():
+    data, given = SimpleNamespace(about={"source": "imdb"}), SimpleNamespace(folder="runs/a")
+    said = r"it is for runs on builtin:cues and builtin:quotes, and runs/a is on imdb$"
+    with pytest.raises(ValueError, match=said):
+        TASK.check_fits(None, data, given, EvaluateConfig(memory=True))
 
 
 def test_units_without_a_memory_of_this_kind(tmp_path, capsys):

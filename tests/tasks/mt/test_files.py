@@ -73,7 +73,7 @@ def test_what_is_missing(tmp_path):
     need(parts, tmp_path, "en", "de", ["train"])
     said = (
         r"lacks valid.en and valid.de and test.en and test.de; expected pairs of files like train.en and "
-        r"train.de, and there are: more; the languages are --source en and --target de$"
+        r"train.de; other pairs there: more; the languages are --source en and --target de$"
     )
     with pytest.raises(FileNotFoundError, match=said):
         need(parts, tmp_path, "en", "de", ["train", "valid", "test"])

@@ -105,8 +105,8 @@ class EvaluateConfig(training.EvaluateConfig):
     """Accuracy of a trained classifier.
 
     Args:
-        memory: built-in cues only: of the test documents that it gets right, the share whose deciding
-            word is among the 5 % of words that the last state remembers best.
+        memory: builtin:cues and builtin:quotes only: of the test documents that it gets right, the share
+            whose deciding word is among the 5 % of words that the last state remembers best.
     """
 
     memory: bool = False

@@ -172,7 +172,10 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
 
     def check_fits(self, kept: Kept, data: Documents, run: Run, options: EvaluateConfig) -> None:
         if options.memory and data.about["source"] not in generator.MANNERS:
-            raise ValueError("--memory needs to know the deciding words: it is for the built-in cues only")
+            raise ValueError(
+                "--memory needs to know the deciding words: it is for runs on "
+                f"{' and '.join(generator.MANNERS)}, and {run.folder} is on {data.about['source']}"
+            )
         if data.classes != kept.codes.classes.words:
             raise ValueError(
                 f"the data has the classes {', '.join(data.classes)}; "

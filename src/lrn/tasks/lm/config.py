@@ -110,7 +110,7 @@ class LMConfig(TrainConfig):
             )
         if (self.stage == "finetune") != (self.start is not None):
             raise ValueError(
-                "stage finetune needs start, a finished run to go on from, and only it takes one"
+                "--stage finetune needs --start RUN, a finished run to go on from; other stages take none"
             )
 
     @property

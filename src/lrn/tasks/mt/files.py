@@ -74,6 +74,6 @@ def need(
     lacks = " and ".join(f"{name}.{language}" for name in missing for language in (source, target))
     here = ", ".join(sorted(set(parts) - set(ROLES))) or "none"
     raise FileNotFoundError(
-        f"{folder} lacks {lacks}; expected pairs of files like train.{source} and train.{target}, and there "
-        f"are: {here}; the languages are --source {source} and --target {target}{hint}"
+        f"{folder} lacks {lacks}; expected pairs of files like train.{source} and train.{target}; other "
+        f"pairs there: {here}; the languages are --source {source} and --target {target}{hint}"
     )

@@ -51,10 +51,10 @@ def read_articles(path: Path) -> list[Article]:
                 str(article.get("title", "")),
                 tuple(
                     Passage(paragraph["context"], tuple(map(_asked, paragraph["qas"])))
-                    for paragraph in article["paragraphs"]
+                    for paragraph in _listed(article, "paragraphs")
                 ),
             )
-            for article in content["data"]
+            for article in _listed(content, "data")
         ]
     except (KeyError, TypeError, AttributeError) as error:
         what = f"something has no {error}" if isinstance(error, KeyError) else str(error)
@@ -64,7 +64,8 @@ def read_articles(path: Path) -> list[Article]:
 def _refuse_second(path: Path, content: Any) -> None:
     """Raise a ValueError if this is version 2.0."""
     version = str(content.get("version", "")).lstrip("v")
-    asked = (q for article in content["data"] for part in article["paragraphs"] for q in part["qas"])
+    paragraphs = (p for article in _listed(content, "data") for p in _listed(article, "paragraphs"))
+    asked = (question for paragraph in paragraphs for question in _listed(paragraph, "qas"))
     if version.startswith("2") or any(question.get("is_impossible") is not None for question in asked):
         raise ValueError(
             f"{path} is SQuAD v2.0, some of whose questions have no answer; "
@@ -72,8 +73,16 @@ def _refuse_second(path: Path, content: Any) -> None:
         )
 
 
+def _listed(parent: Any, name: str) -> list[Any]:
+    """One of the format's lists, in what has it."""
+    found = parent[name]
+    if not isinstance(found, list):
+        raise TypeError(f"{name} must be a list, got {repr(found)[:40]}")
+    return found
+
+
 def _asked(question: Any) -> Asked:
-    answers = tuple((answer["text"], answer["answer_start"]) for answer in question["answers"])
+    answers = tuple((answer["text"], answer["answer_start"]) for answer in _listed(question, "answers"))
     for text, start in answers:
         if not isinstance(text, str) or type(start) is not int:
             raise TypeError(f"an answer is {text!r:.40} at {start!r:.40}")
