@@ -1,5 +1,6 @@
 """What each table measures, on small problems."""
 
+import pytest
 import torch
 
 from lrn.bench import tables
@@ -18,6 +19,12 @@ def test_saved_numbers_of_lrn():
     numbers = tables.saved_numbers(steps=64, batch=2, width=32)
     assert numbers["lrn"] <= 4 * 32 + 64
     assert numbers["lrn, Python loop"] > numbers["lrn"]
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="oneDNN runs nn.LSTM")
+def test_saved_numbers_count_what_is_not_kept_as_numbers():
+    """Of LSTM at least four gates and two states for every channel, which oneDNN keeps as bytes."""
+    assert tables.saved_numbers(steps=64, batch=2, width=32)["nn.LSTM"] >= 6 * 32
 
 
 def test_peak_memory_counts_what_a_call_holds():

@@ -188,7 +188,8 @@ def peak_bytes(call: Callable[[], object], x: Tensor) -> int:
 
 
 def saved_numbers(steps: int = 256, batch: int = 4, width: int = 128) -> dict[str, float]:
-    """The numbers that each peer keeps for the backward pass per token, beyond input and parameters."""
+    """The numbers that each peer keeps for the backward pass per token, beyond input and parameters: what is
+    kept in another form, as oneDNN's workspace of bytes, by the float32 numbers that take its place."""
     result = {}
     x = torch.randn(steps, batch, width, requires_grad=True)
     for name in ("lrn", "olrn", "sru", "atr", "nn.LSTM", "nn.GRU", LOOP):
@@ -198,8 +199,8 @@ def saved_numbers(steps: int = 256, batch: int = 4, width: int = 128) -> dict[st
 
         def pack(tensor: Tensor, kept: dict[int, int] = kept, known: set[int] = known) -> Tensor:
             where = tensor.untyped_storage().data_ptr()
-            if where not in known and tensor.is_floating_point():
-                kept[where] = tensor.untyped_storage().nbytes() // tensor.element_size()
+            if where not in known:
+                kept[where] = tensor.untyped_storage().nbytes() // x.element_size()
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
