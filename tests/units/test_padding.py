@@ -9,6 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from lrn.recurrence import packing
+
+
+@pytest.fixture(autouse=True, scope="module", params=["by size", "packed"])
+def way(request):
+    """Every test here with batches of a size that is packed, and with all of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "packed":
+            patch.setattr(packing, "TOKENS", 0)
+            patch.setattr(packing, "SHARE", 1.0)
+        yield request.param
+
+
 all_variants = pytest.mark.parametrize("variant", VARIANTS)
 
 
@@ -169,3 +182,16 @@ def test_any_kind_of_whole_lengths(kind):
     unit, x, lengths = make("lrn"), randn(4, 2, 3), [3, 1]
     given = torch.tensor(lengths, dtype=kind) if isinstance(kind, torch.dtype) else kind(lengths)
     assert_same(unit(x, lengths=given), unit(x, lengths=torch.tensor(lengths)))
+
+
+@all_variants
+def test_where_padding_is_left_out_of_the_work(variant, way, monkeypatch):
+    """A large batch with much padding is packed, one with little is not; the numbers are the same."""
+    unit, x = make(variant, num_layers=2, bidirectional=True), randn(40, 80, 3)
+    lengths, runs = [40 if b % 4 == 0 else 10 for b in range(80)], []
+    run = packing.Packing.run
+    monkeypatch.setattr(packing.Packing, "run", lambda self, *args: runs.append(self) or run(self, *args))
+    output, final = unit(x, lengths=lengths)
+    assert [len(packed.places) for packed in runs[:1]] == [sum(lengths)]
+    monkeypatch.setattr(packing, "pays", lambda x, rows: False)
+    assert_same((output, final), unit(x, lengths=lengths))

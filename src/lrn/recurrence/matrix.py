@@ -15,7 +15,6 @@ Shapes: ``x [rows, I]`` or, projected, ``[rows, D*gates*H]``; ``state [parts, D,
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +24,8 @@ from torch import Tensor
 
 from lrn.recurrence import cells, modes
 from lrn.recurrence.library import library
-from lrn.recurrence.rows import Rows, on
+from lrn.recurrence.packing import Packing
+from lrn.recurrence.rows import Rows
 
 Results = tuple[Tensor, Tensor]
 # Of one direction: weight_ih, weight_hh, bias, and the bias of the hidden state's product where it has one.
@@ -160,26 +160,14 @@ def _with_lengths(
 ) -> Results:
     """torch takes rows of different lengths only packed, sorted and none of them empty."""
     assert rows.host_lengths is not None
-    lengths, (across, along) = rows.host_lengths, (1, rows.batch) if not rows.batch_first else (x.shape[1], 1)
-    order = sorted((b for b in range(rows.batch) if lengths[b] > 0), key=lambda b: -lengths[b])
-    leading, flat = x.shape[:2], x.flatten(0, 1)  # [T*B, I], or [B*T, I] batch first
-    if not order:
-        return x.new_zeros(*leading, len(weights) * state.shape[-1]), state
-    tokens: list[int] = []
-    sizes: list[int] = []
-    filled = len(order)
-    for t in range(lengths[order[0]]):
-        while lengths[order[filled - 1]] <= t:
-            filled -= 1
-        sizes.append(filled)
-        tokens += [t * along + b * across for b in order[:filled]]
-    places, real = on(x.device, tokens), on(x.device, order)
-    packed = Rows(len(order), batch_sizes=torch.frombuffer(array("q", sizes), dtype=torch.int64))
-    data, final = _fused(
-        cell, flat.index_select(0, places), state.index_select(2, real), weights, packed, training
-    )
-    output = data.new_zeros(flat.shape[0], data.shape[-1]).index_copy(0, places, data)
-    return output.unflatten(0, leading), state.to(final.dtype).index_copy(2, real, final)
+    if not any(rows.host_lengths):
+        return x.new_zeros(*x.shape[:2], len(weights) * state.shape[-1]), state
+
+    def walk(x: Tensor, state: Tensor, rows: Rows) -> Results:
+        return _fused(cell, x, state, weights, rows, training)
+
+    steps = x.shape[1 if rows.batch_first else 0]
+    return Packing.of(rows, steps, x.device).run(walk, x, state)
 
 
 def _kernel(

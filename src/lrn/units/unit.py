@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from lrn import recurrence
 from lrn.checks import choice, count
-from lrn.recurrence import Rows, cells
+from lrn.recurrence import Rows, cells, packing
 from lrn.units.checks import (
     check_input,
     check_kind,
@@ -31,7 +31,6 @@ from lrn.units.checks import (
 from lrn.units.tracing import node, refuse_scripting, refuse_tracing
 
 UserState = Tensor | tuple[Tensor, Tensor]
-Body = Callable[[Tensor, Tensor, Rows], tuple[Tensor, Tensor]]
 
 NORMS = (None, *cells.NORMS)
 
@@ -310,9 +309,11 @@ class Unit(nn.Module):
         """
         self._layer_index(layer)
         width = self.directions * self.gates * self.hidden_size
-        return self._run(
-            lambda x, s, rows: self._recur(layer, x, s, rows), 1, width, projected, state, lengths, reset
-        )
+
+        def walk(x: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+            return self._recur(layer, x, state, rows)
+
+        return self._run(walk, 1, width, projected, state, lengths, reset, packs=False)
 
     @property
     def _first_weight(self) -> Tensor:
@@ -343,15 +344,20 @@ class Unit(nn.Module):
 
     def _run(
         self,
-        body: Body,
+        body: packing.Body,
         layers: int,
         features: int,
         input: Tensor | PackedSequence,
         state: UserState | None,
         lengths: Tensor | Sequence[int] | None,
         reset: Tensor | PackedSequence | None,
+        *,
+        packs: bool = True,
     ) -> tuple[Tensor | PackedSequence, UserState]:
-        """Bring any input to rows and one state tensor, run ``body`` on them, and bring the results back."""
+        """Bring any input to rows and one state tensor, run ``body`` on them, and bring the results back.
+
+        ``packs`` says whether ``body`` is enough work for padding to be left out of it.
+        """
         refuse_tracing(self._name)
         parameter = self._first_weight
         if isinstance(input, PackedSequence):
@@ -379,10 +385,13 @@ class Unit(nn.Module):
         )
         if lengths is not None:
             rows.lengths, rows.host_lengths = check_lengths(lengths, batch, steps, x.device)
-        if rows.lengths is not None:  # or a NaN in the padding would reach the weights' gradient
-            x = x.masked_fill(~rows.real(steps, x.device).unsqueeze(-1), 0)
         start = self._read_state(state, layers, batch, x, batched)
-        output, final = body(x, start, rows)
+        if packs and packing.pays(x, rows):
+            output, final = packing.Packing.of(rows, steps).run(body, x, start, rows.reset)
+        else:
+            if rows.lengths is not None:  # or a NaN in the padding would reach the weights' gradient
+                x = x.masked_fill(~rows.real(steps, x.device).unsqueeze(-1), 0)
+            output, final = body(x, start, rows)
         if not batched:
             output = output.squeeze(batch_dim)
         return output, self._write_state(final, batched)
