@@ -75,9 +75,11 @@ def test_a_loss_that_is_not_finite_is_named_when_it_is_read(data):
 @pytest.mark.parametrize(
     ("first", "losses", "diverged"),
     [
-        (2.0, [12.1] * 3, True),
-        (2.0, [11.9] * 3, False),
-        (2.0, [12.1] * 2, False),  # too few to tell
+        (2.0, [7.1] * 3, True),
+        (2.0, [6.9] * 3, False),
+        (2.0, [7.1] * 2, False),  # too few to tell
+        (12.2, [18.4] * 3, True),  # the largest loss of a language model, with 200,000 words
+        (30.0, [44.0] * 3, False),
         (2.0, [1.0] * 9 + [1e9] * 8, False),  # mostly good
         (2.0, [1.0] * 8 + [1e9] * 9, True),
         (0.1, [5.0] * 9, False),  # many times, but little: a training that began with good weights

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TIMES, MORE = 6, 5.0  # a loss is hopeless at so many times that of the first step, and by so much more
+TIMES, MORE = 1.5, 5.0  # a loss is hopeless at so many times that of the first step, and by so much more
 FEWEST = 3  # losses that can tell
 
 
