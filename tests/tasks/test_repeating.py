@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -45,6 +46,21 @@ def test_json(capsys):
     (one,) = json.loads(printed(capsys, "6", "--format", "json"))
     assert one["data"][0]["files"] == "eng.train, eng.testa, eng.testb"
     assert one["commands"][0]["line"].startswith("lrn compare ner --preset paper ")
+
+
+@pytest.mark.parametrize("entry", repeating.ENTRIES, ids=repeating.NAMES)
+def test_no_command_needs_a_folder_that_another_has_made(entry):
+    """A training is refused where a run is already, so that the commands would end halfway."""
+    lines = [command.line.split() for command in entry.commands]
+    folders = []
+    for words in lines:
+        flags = dict(pairwise(words))
+        if words[:2] == ["lrn", "train"] and "UNIT" not in words:
+            default = (words[2], flags.get("--unit", "lrn"), flags.get("--preset", "quick"))
+            folders.append(flags.get("--out", default))
+        elif words[:2] == ["lrn", "compare"]:
+            folders.append(flags.get("--out", (words[2], flags.get("--preset", "quick"))))
+    assert len(folders) == len(set(folders))
 
 
 def test_every_preset_of_the_papers_is_repeated():

@@ -382,7 +382,7 @@ ENTRIES: tuple[Entry, ...] = (
         (
             Command(
                 "lrn train doc --preset memory --data amazon_review_polarity_csv"
-                " --vectors glove.840B.300d.txt",
+                " --vectors glove.840B.300d.txt --out runs/memory-amapolar",
                 "one direction, whose last state decides",
             ),
             Command("lrn memory RUN --file review.txt", "the figure for a text, as a picture"),
