@@ -31,6 +31,14 @@ def test_without_a_terminal(now, capsys):
     assert capsys.readouterr() == ("", "a third\n")
 
 
+def test_the_share_of_work_that_takes_its_time(now, capsys):
+    tell = progress.lines("reading")
+    for share in (0.1, 0.2, 0.3):
+        tell(share)
+        now[0] += 0.6 * progress.QUIET_SECONDS
+    assert capsys.readouterr() == ("", "reading  30%\n")
+
+
 def test_in_a_terminal(now, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     line = progress.Line(True)

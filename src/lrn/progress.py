@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
 
 DIVERGED = "training has diverged"  # is said of a loss without sense; lrn compare listens for it
 
@@ -23,6 +24,22 @@ def clock(seconds: float) -> str:
         return "?"
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+
+
+def terminal_width() -> int | None:
+    """The width of tables where there is no terminal that has one: none of ours is wider."""
+    return None if sys.stdout.isatty() else 160
+
+
+def lines(what: str) -> Callable[[float], None]:
+    """Say the share done of some work whenever it is time to: a function that takes it."""
+    line = Line(shown=True)
+
+    def tell(share: float) -> None:
+        if line.due():
+            line.say(f"{what} {share:4.0%}")
+
+    return tell
 
 
 class Line:

@@ -52,6 +52,7 @@ class Child:
 
     @property
     def stderr(self):
+        yield "warning: test has a tag [B-X] that was never trained\n"
         for share in (10, 50, 90):
             self.clock[0] += self.seconds
             yield f"epoch 1/1  {share}%  loss 2.5\n"
@@ -76,10 +77,11 @@ def said(tmp_path, monkeypatch, seconds, terminal=False):
 
 
 def test_lines_where_there_is_no_terminal(tmp_path, monkeypatch):
-    """One where a training begins and ends, and one every 15 seconds."""
+    """One where a training begins and ends, one every 15 seconds, and every warning once."""
     assert said(tmp_path, monkeypatch, 8.0).splitlines() == [
         "1/3 lstm, seed 1: done: test f1 80.50",
         "2/3 gru, seed 1: starting",
+        "warning: test has a tag [B-X] that was never trained",
         "2/3 gru, seed 1: epoch 1/1  50%  loss 2.5",
         "2/3 gru, seed 1: done: test f1 80.50, about 1 min left",
         "3/3 lrn, seed 1: starting, about 1 min left",
@@ -91,4 +93,5 @@ def test_lines_where_there_is_no_terminal(tmp_path, monkeypatch):
 def test_a_table_in_a_terminal(tmp_path, monkeypatch):
     shown = said(tmp_path, monkeypatch, 60.0, terminal=True)
     assert "3 of 3 trained" in shown
+    assert shown.count("warning: test has a tag [B-X] that was never trained\n") == 1
     assert "done: test f1 80.50" in shown

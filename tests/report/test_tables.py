@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from report.cases import results, with_unit
 
-from lrn.report import tables, verdict
+from lrn.report import page, tables, verdict
 from lrn.report.results import Matched, Trials
 
 
@@ -80,6 +80,22 @@ def test_how_widths_were_chosen_is_told():
     near = replace(matched, ratios={"lstm": 1.09, "lrn": 1.0})
     assert tables.about_matched(results(matched=near)).endswith("when they were chosen: lstm 1.09.")
     assert tables.notes(results()) == [verdict.sentence(results())]
+
+
+def test_what_was_not_read_and_what_is_doubtful_is_told():
+    remarks = ("--longest 400 cuts 9 words off 2 train documents", "test has tags that were never trained")
+    assert tables.notes(results(remarks=remarks))[1:] == [f"Of the data: {remarks[0]}; {remarks[1]}."]
+    assert f"Of the data: {remarks[0]}" in page.render(results(remarks=remarks))
+
+
+def test_times_of_a_users_own_unit_are_not_compared_without_a_word():
+    mixed, alone = results(("lrn", "mine:Mine")), results(("mine:Mine", "mine:Other"))
+    assert tables.notes(mixed)[1:] == [
+        "mine:Mine has no engine but plain torch, step by step: a fair comparison of times has all units run "
+        "so, with LRN_ENGINE=torch."
+    ]
+    assert len(tables.notes(alone)) == 1
+    assert len(tables.notes(replace(mixed, versions={"engine": "torch"}))) == 1
 
 
 def test_the_terminals_table_has_all_rows():

@@ -17,8 +17,12 @@ def alternate(
     least: int = 7,
     most: int = 200,
     repeat: int = 1,
+    progress: Callable[[float], object] = lambda share: None,
 ) -> dict[str, Timing]:
-    """Time all calls in turn for about ``seconds``, at least ``least`` rounds; ``repeat`` calls a time."""
+    """Time all calls in turn for about ``seconds``, at least ``least`` rounds; ``repeat`` calls a time.
+
+    ``progress`` is told between rounds what share of the time is over.
+    """
     for call in calls.values():
         call()
         call()
@@ -31,6 +35,7 @@ def alternate(
         for done in range(most):
             if done >= least and time.perf_counter() - start > seconds:
                 break
+            progress(min(1.0, (time.perf_counter() - start) / seconds) if seconds else 1.0)
             for name in order:
                 call = calls[name]
                 begin = time.perf_counter()

@@ -23,6 +23,7 @@ from lrn.compare.plan import Plan, claim, joined, seeds_of, units_of
 from lrn.compare.timing import taking_turns
 from lrn.compare.trainings import Metrics, Training, train_all
 from lrn.files import make_folder
+from lrn.progress import terminal_width
 from lrn.report import page, records, tables
 from lrn.report.memory import Picture, inline
 from lrn.report.results import Comparison, Drawing, Timing, UnitResult
@@ -44,7 +45,7 @@ RESULTS = "results.json"
 
 def compare(plan: Plan, out: Path) -> int:
     """Train, measure, and write results.json, table.md, table.tex and report.html into ``out``."""
-    console = Console()
+    console = Console(width=terminal_width())
     make_folder(out)
     lock = Lock(out)
     try:
@@ -80,7 +81,7 @@ def _compare(plan: Plan, out: Path, console: Console, command: str) -> int:
     page.write(results, out / "report.html")
     console.print(tables.terminal(results))
     for line in tables.notes(results):
-        console.print(line, highlight=False, markup=False)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(f"report: {out / 'report.html'}", highlight=False, soft_wrap=True)
     return 0
 
@@ -163,6 +164,7 @@ def _comparison(task: AnyTask, plan: Plan, times: dict[str, Timing], out: Path, 
         command=command,
         memory=_memory(task, _folder(out, "lrn", seeds[0])),
         printed_on=printed_on,
+        remarks=records.from_json(tuple[str, ...], about.get("remarks", []), path),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from lrn.progress import lines
 from lrn.report.results import Timing
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def taking_turns(learners: Mapping[str, AnyLearner], seconds: float) -> dict[str
     threads = max(learner.config.threads for learner in learners.values())
     if threads:
         torch.set_num_threads(threads)
-    return alternate({name: _step(learner) for name, learner in learners.items()}, seconds)
+    steps = {name: _step(learner) for name, learner in learners.items()}
+    return alternate(steps, seconds, progress=lines("measuring the time of training steps"))
 
 
 def _step(learner: AnyLearner) -> Callable[[], object]:

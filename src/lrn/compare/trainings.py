@@ -83,6 +83,7 @@ class Metrics:
 
 def train_all(task: str, trainings: Sequence[Training], metric: str, console: Console) -> bool:
     """Train what is not finished, and say what each has come to; False if the user stopped it."""
+    warned: set[str] = set()
     with _screen(trainings, console) as screen:
         for training in trainings:
             if not training.is_over:
@@ -91,6 +92,9 @@ def train_all(task: str, trainings: Sequence[Training], metric: str, console: Co
                 line = ""
                 try:
                     for line in _lines_of(child):
+                        if line.startswith("warning: ") and line not in warned:
+                            warned.add(line)  # of all trainings that say the same, the first
+                            console.print(line, highlight=False, soft_wrap=True, markup=False)
                         screen.hear(training, line)
                     code = child.wait()
                 except BaseException as error:

@@ -99,7 +99,7 @@ def _about(results: Comparison) -> str:
         "Times are medians of training steps that took turns in one process. "
         f"{'Bold is the best of its column. ' if len(results.units) > 1 else ''}"
         f"{f'{verdict.RULE} ' if several and len(results.units) > 1 else ''}"
-        f"{tables.about_matched(results)} {tables.about_printed(results)}"
+        f"{' '.join(tables.notes(results)[1:])}"
     )
 
 

@@ -124,6 +124,7 @@ class Comparison:
         trials: that chose the learning rates, if each unit has its own.
         matched: how the widths were chosen, if each unit has its own.
         printed_on: what the paper's scores are of, where setting or data are not the paper's.
+        remarks: what of the data was not read, and what makes its figures doubtful.
     """
 
     task: str
@@ -141,6 +142,7 @@ class Comparison:
     trials: Trials | None = None
     matched: Matched | None = None
     printed_on: str = ""
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.units:

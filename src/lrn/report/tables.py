@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from lrn import own
 from lrn.files import write_text
 from lrn.report import verdict
 from lrn.report.results import Comparison, Trials, spoken
@@ -17,8 +18,8 @@ EDGE = "†"  # marks a rate beyond which nothing was tried
 
 def rows(results: Comparison) -> list[list[str]]:
     """The table's cells as text, the header first; the paper's scores are a column where there are some."""
-    own = [*dict.fromkeys(name for row in results.units.values() for name in row.own)]
-    header = ["unit", *own, "parameters", spoken(results.metric), "ms / batch", heading(results)]
+    named = [*dict.fromkeys(name for row in results.units.values() for name in row.own)]
+    header = ["unit", *named, "parameters", spoken(results.metric), "ms / batch", heading(results)]
     if results.printed:
         header.append("paper (its own data and size)" if results.printed_on else "paper")
     table = [header]
@@ -26,7 +27,7 @@ def rows(results: Comparison) -> list[list[str]]:
         deviation = f" ± {row.deviation:.2f}" if row.deviation is not None else ""
         cells = [
             unit,
-            *(str(row.own.get(name, "")) for name in own),
+            *(str(row.own.get(name, "")) for name in named),
             f"{row.parameters:,}",
             f"{row.mean:.2f}{deviation}",
             f"{row.time.median * 1e3:.1f}",
@@ -66,8 +67,31 @@ def about_matched(results: Comparison) -> str:
 
 def notes(results: Comparison) -> list[str]:
     """What is said below the table: what came out, and what must be known to read it."""
-    said = (verdict.sentence(results), about_matched(results), about_printed(results))
+    said = (
+        verdict.sentence(results),
+        about_own(results),
+        about_matched(results),
+        about_printed(results),
+        about_data(results),
+    )
     return [text for text in said if text]
+
+
+def about_own(results: Comparison) -> str:
+    """Why the times of a user's own units cannot be compared with the others; "" where they can."""
+    names = [unit for unit in results.units if own.is_own(unit)]
+    if not names or len(names) == len(results.units) or results.versions.get("engine") == "torch":
+        return ""
+    has = "has" if len(names) == 1 else "have"
+    return (
+        f"{' and '.join(names)} {has} no engine but plain torch, step by step: a fair comparison of times "
+        "has all units run so, with LRN_ENGINE=torch."
+    )
+
+
+def about_data(results: Comparison) -> str:
+    """What of the data was not read, and what makes its figures doubtful; "" where there is nothing."""
+    return f"Of the data: {'; '.join(results.remarks)}." if results.remarks else ""
 
 
 def best(results: Comparison) -> dict[str, list[str]]:

@@ -214,6 +214,10 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         """
         return []
 
+    def unread(self, learner: Any) -> list[str]:
+        """Say what of the data a training never reads, a clause each."""
+        return []
+
     def fitted(self, config: ConfigT, kept: KeptT) -> ConfigT:
         """The settings of a new run with what only its data decides."""
         return config
@@ -248,6 +252,7 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
         kept = self.first_kept(config, data)
         learner = self.learner_on(self.fitted(config, kept), data, kept)
         self.start(learner)
+        learner.about["remarks"] = [*self.unread(learner), *self.warnings(data, kept)]
         return learner
 
     def resume(self, run: Run, moved: str | None = None) -> TaskLearner[Any, Any, Any, Any, Any]:
@@ -269,7 +274,7 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
     def headline(self, learner: TaskLearner[ConfigT, DataT, KeptT, ModelT, Any]) -> str:
         """Say what is about to be trained."""
         config, parameters = learner.config, sum(p.numel() for p in learner.model.parameters())
-        about = self.describe(learner.data, learner.kept)
+        about = "; ".join([self.describe(learner.data, learner.kept), *self.unread(learner)])
         return f"{config.unit}, preset {config.preset}, {parameters:,} parameters; {about}"
 
     def fill(self, learner: Any, run: Run, state: dict[str, Any]) -> None:
@@ -310,13 +315,13 @@ class Task(ABC, Generic[ConfigT, DataT, KeptT, ModelT]):
     ) -> Score:
         """Score a model: validation, the test at the end of a training and `lrn evaluate` all call this.
 
-        ``what`` stands beside a bar; without it there is none, as in a training, whose line says enough.
+        ``what`` stands beside a bar; without it this is the validation of a training, whose line says enough.
         """
         model, training = loaded.model, loaded.model.training
         model.eval()
         try:
             there = device.autocast(loaded.device, loaded.config.precision)
-            with bar(what) as progress, torch.no_grad(), there:
+            with bar(what or "validating", alone=bool(what)) as progress, torch.no_grad(), there:
                 return self.measure(loaded, data, options, progress)
         finally:
             model.train(training)

@@ -285,6 +285,7 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": str(os.cpu_count()),
+        "engine": os.environ.get("LRN_ENGINE") or "the device's own",
     }
     found["lrn"] = lrn.__version__
     for package in ("torch", "lightning", "numpy"):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lrn.progress import QUIET_SECONDS, clock
+from lrn.progress import QUIET_SECONDS, clock, lines
 from lrn.training.learner import Learner
 
 if TYPE_CHECKING:
@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Callable[[float], None]]:
-    """A bar that takes the share done, and is gone when the work is; on a terminal, and if it says what."""
-    if not what or not sys.stderr.isatty():
+def bar(what: str, *, alone: bool = True) -> Iterator[Callable[[float], None]]:
+    """A bar that takes the share done, and is gone when the work is; without a terminal a line now and then.
+
+    Where it is not ``alone`` on the terminal, another line there says enough, and there is no bar.
+    """
+    if not sys.stderr.isatty():
+        yield lines(what)
+        return
+    if not alone:
         yield lambda share: None
         return
     from rich.console import Console

@@ -136,3 +136,14 @@ def test_a_sentence_that_cannot_be_one(folder, tmp_path, capsys):
     assert train_run(data, tmp_path / "run", "--max_steps", 1) == 0
     said = "warning: train: the longest sentence has 501 words; is there a blank line after each sentence?"
     assert said in capsys.readouterr().err.splitlines()
+    assert json.loads((tmp_path / "run" / "about.json").read_text())["remarks"] == [
+        said.removeprefix("warning: ")
+    ]
+
+
+def test_a_file_that_is_one_sentence(folder, tmp_path, capsys):
+    data = shutil.copytree(folder, tmp_path / "data")
+    (data / "test.txt").write_text("so O\n" * 61)
+    assert train_run(data, tmp_path / "run", "--max_steps", 1) == 0
+    said = "warning: test: the longest sentence has 61 words; is there a blank line after each sentence?"
+    assert said in capsys.readouterr().err.splitlines()

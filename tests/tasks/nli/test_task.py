@@ -46,6 +46,17 @@ def test_the_gradient_of_a_step(pairs):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
+def test_words_that_are_never_read_are_counted(pairs):
+    sentences = [*pairs.train.premises.lengths, *pairs.train.hypotheses.lengths]
+    lost = [length - 3 for length in sentences if length > 3]
+    said = f"--longest 3 cuts {sum(lost):,} words off {len(lost):,} train sentences"
+    short = learner(pairs, longest=3)
+    assert short.task.unread(short) == [said]
+    assert said in short.task.headline(short)
+    whole = learner(pairs)
+    assert whole.task.unread(whole) == []
+
+
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_pairs_are_labelled_in_the_order_given(size, pairs, monkeypatch):
     monkeypatch.setattr(task, "PAIRS", size)

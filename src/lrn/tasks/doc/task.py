@@ -151,15 +151,14 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
         vectors = f"; vectors for {share:.1%} of the words" if share is not None else ""
         return f"{data.about['source']}: {len(data.about['classes'])} classes; {parts}{vectors}"
 
-    def headline(self, learner: Any) -> str:
-        """What is about to be trained, and how much of the documents is never read."""
-        said = super().headline(learner)
-        for part, lost in learner.about["cut"].items():
-            flag = "longest" if part == "train" else "longest_test"
-            if lost["words"]:
-                said += f"; --{flag} {getattr(learner.config, flag)} cuts {lost['words']:,} words off "
-                said += f"{lost['documents']:,} {part} documents"
-        return said
+    def unread(self, learner: Any) -> list[str]:
+        flags = {part: "longest" if part == "train" else "longest_test" for part in learner.about["cut"]}
+        return [
+            f"--{flags[part]} {getattr(learner.config, flags[part])} cuts {lost['words']:,} words off "
+            f"{lost['documents']:,} {part} documents"
+            for part, lost in learner.about["cut"].items()
+            if lost["words"]
+        ]
 
     def warnings(self, data: Documents, kept: Kept) -> list[str]:
         return [

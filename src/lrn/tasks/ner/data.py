@@ -24,6 +24,7 @@ from lrn.training.config import PARTS
 
 PAD = "<pad>"
 LONGEST = 500  # words of a sentence: four times as many as the longest of CoNLL-2003
+LONGEST_ALONE = 60  # of a sentence that is all there is
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from lrn.tasks.ner import predict
 from lrn.tasks.ner.config import SETTINGS, EvaluateConfig, NERConfig, PredictConfig
 from lrn.tasks.ner.data import (
     LONGEST,
+    LONGEST_ALONE,
     Codes,
     Dataset,
     Sentence,
@@ -152,7 +153,7 @@ class NERTask(Task[NERConfig, Dataset, Kept, Tagger]):
         for part in PARTS:
             sentences: list[Sentence] = getattr(data, part)
             longest = max(len(sentence.words) for sentence in sentences)
-            if longest > LONGEST:
+            if longest > (LONGEST if len(sentences) > 1 else LONGEST_ALONE):
                 doubt = "is there a blank line after each sentence?"
                 said.append(f"{part}: the longest sentence has {longest:,} words; {doubt}")
             counts = Counter(tag for sentence in sentences for tag in sentence.tags)

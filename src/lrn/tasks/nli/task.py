@@ -187,6 +187,13 @@ class NLITask(Task[NLIConfig, Pairs, Kept, InferenceModel]):
         vectors = f"; vectors for {share:.1%} of the words" if share is not None else ""
         return f"{data.about['source']}: {parts}{vectors}"
 
+    def unread(self, learner: Any) -> list[str]:
+        longest = learner.config.longest
+        lost = cut_lengths(learner.data.train, 0) - learner.lengths  # [2, pairs]
+        if not lost.any():
+            return []
+        return [f"--longest {longest} cuts {lost.sum():,} words off {(lost > 0).sum():,} train sentences"]
+
     def check_fits(self, kept: Kept, data: Pairs, run: Run, options: EvaluateConfig) -> None:
         """BERT reads the pairs before they are scored: one that is too long for it is an error."""
         kept.read_ahead(data, MULTINLI.get(options.part, options.part))
