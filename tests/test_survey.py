@@ -43,6 +43,13 @@ def test_a_page_of_all_tasks(compared, tmp_path, capsys):
     assert "A training step takes, in lrn's" in said.out
 
 
+def test_a_folder_with_something_else(compared, tmp_path, capsys):
+    (tmp_path / "thesis.tex").touch()
+    assert cli.main(["compare", "--tasks", "doc,ner", "--out", str(tmp_path)]) == 2
+    assert "is not a comparison on several tasks; choose another --out" in capsys.readouterr().err
+    assert compared == []
+
+
 def test_a_task_that_stops_stops_all(monkeypatch, tmp_path):
     monkeypatch.setattr(compare, "compare", lambda *words: 130)
     assert cli.main(["compare", "--tasks", "doc,ner", "--out", str(tmp_path / "out")]) == 130

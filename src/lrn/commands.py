@@ -151,6 +151,7 @@ def survey(plans: list[Plan], folder: str) -> int:
 
     out = Path(folder)
     check_folder(out)
+    survey.check(out)
     for plan in plans:
         compare.joined(out / plan.task, plan)
     names = [plan.task for plan in plans]

@@ -32,6 +32,15 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise
 
 
+def unfinished(path: Path) -> bool:
+    """Whether a file is one that was being written when its writer died.
+
+    >>> unfinished(Path("runs/.config.json.123.part")), unfinished(Path("runs/config.json"))
+    (True, False)
+    """
+    return path.name.startswith(".") and path.suffix == ".part"
+
+
 def write_text(path: Path, text: str) -> None:
     write_whole(path, lambda file: file.write(text.encode()))
 

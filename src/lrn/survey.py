@@ -14,8 +14,9 @@ from rich.console import Console
 from lrn import compare, tasks
 from lrn.checks import choice
 from lrn.compare.plan import Plan
-from lrn.files import make_folder
+from lrn.files import make_folder, unfinished
 from lrn.names import TASKS
+from lrn.progress import terminal_width
 from lrn.report import survey as report
 from lrn.report.results import Comparison
 
@@ -34,9 +35,16 @@ def plans_of(
     return plans
 
 
+def check(out: Path) -> None:
+    """An error if a folder holds something else, which may not be mixed with a survey."""
+    own = {*TASKS, "report.html", "table.md"}
+    if out.is_dir() and any(entry.name not in own and not unfinished(entry) for entry in out.iterdir()):
+        raise ValueError(f"{out} exists and is not a comparison on several tasks; choose another --out")
+
+
 def survey(plans: list[Plan], out: Path) -> int:
     """Compare on one task after the other; write table.md and report.html into ``out``."""
-    console, found = Console(), {}
+    console, found = Console(width=terminal_width()), {}
     make_folder(out)
     for number, plan in enumerate(plans, 1):
         print(f"task {number} of {len(plans)}: {plan.task}", file=sys.stderr, flush=True)

@@ -66,6 +66,13 @@ def test_a_comparison_that_trained_nothing_is_no_obstacle(tmp_path):
     assert claim(tmp_path, plan(("gru",))).units == ("gru",)
 
 
+def test_a_comparison_that_was_killed_while_it_wrote_is_no_obstacle(tmp_path):
+    (tmp_path / ".compare.json.123.part").write_text('{"task": "l')
+    assert joined(tmp_path, plan()).units == plan().units
+    claim(tmp_path, plan())
+    assert [path.name for path in tmp_path.iterdir()] == ["compare.json"]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

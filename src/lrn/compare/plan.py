@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lrn import own
-from lrn.files import write_json
+from lrn.files import unfinished, write_json
 from lrn.names import UNITS
 from lrn.report import records
 from lrn.report.results import Facts
@@ -160,6 +160,8 @@ def _ordered(units: set[str]) -> tuple[str, ...]:
 def claim(out: Path, plan: Plan) -> Plan:
     """Write down what the folder is for, and give the plan together with what was there."""
     whole = joined(out, plan)
+    for left in filter(unfinished, out.iterdir()):
+        left.unlink()
     if plan.config.overwrite or not _begun(out):
         for entry in _content(out):
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
@@ -173,8 +175,8 @@ def _begun(out: Path) -> bool:
 
 
 def _content(out: Path) -> list[Path]:
-    """What is in the folder beside its lock."""
-    return [entry for entry in out.iterdir() if entry.name != LOCK]
+    """What is in the folder beside its lock, and beside files that were being written when somebody died."""
+    return [entry for entry in out.iterdir() if entry.name != LOCK and not unfinished(entry)]
 
 
 def _differing(found: Remembered, wanted: Remembered) -> list[str]:
