@@ -62,6 +62,16 @@ def test_pays(steps, lengths, expected):
     assert packing.pays(x, Rows(batch, host_lengths=lengths)) is expected
 
 
+def test_without_a_gradient_memory_counts():
+    """Training keeps every token's projection in any case; inference would not."""
+    x = torch.zeros(40_000, 2, 1)
+    rows = Rows(2, host_lengths=[40_000, 10])
+    assert packing.pays(x, rows)
+    with torch.no_grad():
+        assert not packing.pays(x, rows)
+        assert packing.pays(x[:30_000], Rows(2, host_lengths=[30_000, 10]))
+
+
 def test_not_where_torch_has_plans_of_its_own():
     """Transforms, autocast and devices other than the host's see the batch as it is."""
     rows = Rows(64, host_lengths=[64] * 16 + [8] * 48)

@@ -12,6 +12,9 @@ from lrn.recurrence import modes
 from lrn.recurrence.rows import Rows
 
 TOKENS = 2048  # in a batch with fewer, packing costs about what it saves
+MOST = (
+    32_768  # without a gradient: packed rows run in one piece, padded ones in chunks that take little memory
+)
 SHARE = 0.65  # of real tokens, above which as well
 
 Body = Callable[[Tensor, Tensor, Rows], tuple[Tensor, Tensor]]
@@ -66,5 +69,7 @@ def pays(x: Tensor, rows: Rows) -> bool:
     """Whether the host knows the lengths of rows, and they are likely to take less time packed."""
     known, tokens = rows.host_lengths, x.shape[0] * x.shape[1]
     if known is None or tokens < TOKENS or not 0 < sum(known) <= SHARE * tokens:
+        return False
+    if not torch.is_grad_enabled() and sum(known) > MOST:
         return False
     return x.is_cpu and modes.dense(x) and modes.plain(x) and not modes.tracing()
