@@ -318,6 +318,35 @@ def test_stopped_before_it_began(monkeypatch, capsys):
     assert capsys.readouterr().err == "lrn: stopped\n"
 
 
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [("__import__('slow')", "lrn: stopped\n"), ("interrupt()", "lrn: saved\nlrn: stopped\n")],
+)
+def test_stopped_while_it_imports(where, says, tmp_path):
+    """Where an exception may be lost, as in ``__del__``, the program ends at once; elsewhere it is raised."""
+    (tmp_path / "slow.py").write_text(
+        "import os, signal\n"
+        "class Lossy:\n"
+        "    def __del__(self): os.kill(os.getpid(), signal.SIGINT)\n"
+        "Lossy()\n"
+    )
+    code = (
+        "import os, signal, sys\n"
+        "from lrn import cli\n"
+        "def interrupt(): os.kill(os.getpid(), signal.SIGINT)\n"
+        "def command(words):\n"
+        f"    try: {where}\n"
+        "    except KeyboardInterrupt: print('lrn: saved', file=sys.stderr); raise\n"
+        "    return 0\n"
+        "cli.COMMANDS['params'] = command\n"
+        "code = cli.main(['params'])\n"
+        "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
+        "sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, says)
+
+
 @pytest.mark.parametrize("shape", ["20,4", "20,4,x", "0,4,8", "20,4,8,1", ""])
 def test_wrong_shape(shape, capsys):
     assert cli.main(["bench", "--shape", shape]) == 2

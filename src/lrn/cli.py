@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import lrn
@@ -50,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     try:
-        code = _run(words)
+        with _stopped_in_imports():
+            code = _run(words)
         sys.stdout.flush()  # here, where it may fail
         return code
     except BrokenPipeError:
@@ -78,6 +82,31 @@ def _run(words: list[str]) -> int:
         if left.code:
             raise
         return 0  # help and printed settings
+
+
+@contextmanager
+def _stopped_in_imports() -> Iterator[None]:
+    """Let Ctrl-C end the program at once while anything is imported: C code there may lose what is raised."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        at = frame
+        while at is not None:
+            if at.f_code.co_filename.startswith("<frozen importlib"):
+                os.write(2, b"lrn: stopped\n")
+                os._exit(130)
+            at = at.f_back
+        raise KeyboardInterrupt
+
+    try:
+        usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        before = signal.signal(signal.SIGINT, stop) if usual else None
+    except ValueError:  # a thread beside the first, which hears no signals
+        before = None
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 def _end_unread() -> int:
