@@ -647,6 +647,20 @@ def test_a_reader_that_has_seen_enough():
     assert (done.returncode, done.stdout, done.stderr) == (0, "stage: train\n", "")
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(closed):
+    """What would be printed there is lost, and no file that is opened takes their numbers."""
+    code = (
+        "import os, sys; from lrn import cli\n"
+        "code = cli.main(['paper'])\n"
+        "sys.exit(code or os.open(os.devnull, os.O_RDONLY) < 3 or sys.stdin.read() != '')"
+    )
+    done = subprocess.run(
+        f'{sys.executable} -c "{code}" {closed}', shell=True, stdin=subprocess.DEVNULL, capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 PRINTS = {
     "help": "words = ['--help']",
     "help of a command": "words = ['train', 'lm', '--help']",

@@ -47,6 +47,7 @@ Try first:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    _open_closed()
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
@@ -82,6 +83,13 @@ def _run(words: list[str]) -> int:
         if left.code:
             raise
         return 0  # help and printed settings
+
+
+def _open_closed() -> None:
+    """Give the program the streams that a shell has closed for it (``>&-``): empty ones, at their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  (they stay open)
 
 
 @contextmanager
