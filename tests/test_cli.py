@@ -263,6 +263,52 @@ def test_a_file_of_a_run_is_not_the_run(capsys):
     assert f"is a file; name the run folder that it is in: {Path(__file__).parent}" in capsys.readouterr().err
 
 
+@pytest.fixture
+def settings_of_a_run(tmp_path):
+    """A run folder as far as its settings go, which is far enough for what is wrong with the words."""
+
+    def make(task, name="run"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text(json.dumps({"task": task, "format": 2}))
+        return str(tmp_path / name)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("task", "command", "says"),
+    [
+        ("doc", "predict", 'a text comes from standard input, echo "…" | lrn predict RUN, or from --files'),
+        ("lm", "predict", "the text to go on with follows --prompt, files to score follow --files"),
+        ("doc", "memory", "the document itself follows --text, a file that holds it --file"),
+        ("doc", "evaluate", None),
+    ],
+)
+def test_a_text_among_the_words(task, command, says, settings_of_a_run, capsys):
+    """A newcomer types it behind the run."""
+    assert cli.main([command, settings_of_a_run(task), "It was dull."]) == 2
+    explains = f"(lrn {command} RUN --help explains)"
+    expected = f"unexpected word 'It was dull.'{f'; {says}' if says else ''} {explains}"
+    assert capsys.readouterr().err == f"lrn: {expected}\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "says"),
+    [
+        ("doc", "predict RUN --prompt hi", "unknown flag '--prompt'; it belongs to lm"),
+        ("lm", "predict RUN --html a.html", "unknown flag '--html'; it belongs to rc"),
+        ("ner", "evaluate RUN --length-penalty 1", "unknown flag '--length-penalty'; it belongs to mt"),
+        ("ner", "predict RUN --formt json", "unknown flag '--formt'; did you mean '--format'?"),
+        ("doc", "train doc --bptt 70", "unknown flag '--bptt'; it belongs to lm"),
+        ("doc", "compare doc --bptt 70", "unknown flag '--bptt'; it belongs to lm"),
+    ],
+)
+def test_a_flag_of_another_task(task, words, says, settings_of_a_run, capsys):
+    folder = settings_of_a_run(task)
+    assert cli.main([folder if word == "RUN" else word for word in words.split()]) == 2
+    assert capsys.readouterr().err.startswith(f"lrn: {says} (lrn ")
+
+
 @pytest.mark.parametrize("task", names.TASKS)
 def test_where_data_is_expected(task, tmp_path, capsys):
     """Which files, and how to do without."""

@@ -327,7 +327,7 @@ def test_wrong_flags(words, expected):
 
 
 def test_a_flag_that_belongs_elsewhere():
-    some = Flags("go", "", settings_of(Shared), elsewhere={"wide": "that is for weighing"})
+    some = Flags("go", "", settings_of(Shared), elsewhere={"wide": "that is for weighing"}.get)
     with pytest.raises(ValueError, match=r"^unknown flag '--wide'; that is for weighing "):
         some.read(["--wide", "3"], Shared)
 

@@ -174,7 +174,11 @@ def train(words: list[str]) -> int:
     from lrn.training.run import Run, first_process
 
     name, task = words[0], tasks.settings(words[0])
-    elsewhere = {"resume": f"{KEPT}: lrn train --resume RUN"}
+    of_others = _of_others(name, "train")
+
+    def elsewhere(flag: str) -> str | None:
+        return f"{KEPT}: lrn train --resume RUN" if flag == "resume" else of_others(flag)
+
     flags = Flags.of(f"train {name}", task.train, presets=task.presets, elsewhere=elsewhere)
     config = flags.read(words[1:], task.train)
     own.trust(config.unit)
@@ -199,7 +203,7 @@ def _resume(words: list[str]) -> int:
     kept = {setting.name: KEPT for name in names.TASKS for setting in settings_of(tasks.settings(name).train)}
     text = about(Resume).replace("TASKS", ", ".join(names.TASKS))
     forms = ("train TASK", "train --resume RUN")
-    changes = Flags("train", text, settings_of(Resume), elsewhere=kept, forms=forms).typed(words)
+    changes = Flags("train", text, settings_of(Resume), elsewhere=kept.get, forms=forms).typed(words)
     if "resume" not in changes:
         raise ValueError(f"name a task, {', '.join(names.TASKS)}, or a run to go on with: --resume RUN")
     run = Run.open(changes.pop("resume"))
@@ -251,7 +255,13 @@ def compare(words: list[str]) -> int:
         return Plan(name, configs[0], tuple(chosen), tuple(numbers), tuple(rates), against, match)
 
     settings = [*settings_of(Compare), *settings_of(task.train, without=("unit", "seed", "out", "overwrite"))]
-    flags = Flags(f"compare {name}", about(Compare), settings, presets=task.presets)
+    flags = Flags(
+        f"compare {name}",
+        about(Compare),
+        settings,
+        presets=task.presets,
+        elsewhere=_of_others(name, "train"),
+    )
     plan = flags.read(words[1:], make)
     _check_training(task, plan.config)
     return commands.compare(plan)
@@ -364,10 +374,29 @@ def _of_run(command: str, words: list[str]) -> tuple[Run, Any]:
     options = _options(run.task, command)
     if options is None:
         raise ValueError(f"{run.folder} is a run of {run.task}, for which there is no lrn {command}")
-    made = Flags.of(f"{command} RUN", options).read(words[1:], options)
+    flags = Flags.of(
+        f"{command} RUN",
+        options,
+        elsewhere=_of_others(run.task, command),
+        stray=options.stray,
+    )
+    made = flags.read(words[1:], options)
     checks.files(made)
     from_dict(tasks.settings(run.task).train, run.config)
     return run, made
+
+
+def _of_others(task: str, command: str) -> Callable[[str], str | None]:
+    """What to say of a flag that a command has for other tasks, but not for this one."""
+
+    def said(flag: str) -> str | None:
+        from lrn.flags import settings_of
+
+        options = {name: _options(name, command) for name in names.TASKS}
+        owners = [n for n, of in options.items() if of and flag in {s.name for s in settings_of(of)}]
+        return f"it belongs to {' and '.join(owners)}" if owners and task not in owners else None
+
+    return said
 
 
 def _options(name: str, command: str) -> type[Any] | None:
@@ -375,7 +404,9 @@ def _options(name: str, command: str) -> type[Any] | None:
     from lrn import tasks
 
     task = tasks.settings(name)
-    return {"evaluate": task.evaluate, "predict": task.predict, **task.commands}.get(command)
+    return {"train": task.train, "evaluate": task.evaluate, "predict": task.predict, **task.commands}.get(
+        command
+    )
 
 
 def results(words: list[str]) -> int:

@@ -143,7 +143,8 @@ class Flags:
         words: the settings that are typed without a flag, in this order; a list at the end takes all further
             words.
         presets: named sets of values; with them come ``--config`` and ``--print_config``.
-        elsewhere: flags that are not this command's, and what to say of each.
+        elsewhere: what to say of a flag, by its setting's name, that is not this command's but another's.
+        stray: what to say of a word too many.
         forms: the ways to call it, for the help, where there is another than by its words and flags.
     """
 
@@ -152,7 +153,8 @@ class Flags:
     settings: Sequence[Setting]
     words: tuple[str, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] | None = None
-    elsewhere: Mapping[str, str] | None = None
+    elsewhere: Callable[[str], str | None] = lambda name: None
+    stray: str = ""
     forms: tuple[str, ...] = ()
 
     @classmethod
@@ -194,7 +196,8 @@ class Flags:
             last = len(self.words) - 1
             return values | dict(zip(self.words, [*rest[:last], rest[last:]], strict=True))
         if len(rest) > len(self.words):
-            self._refuse(f"unexpected word {rest[len(self.words)]!r}")
+            stray = f"; {self.stray}" if self.stray else ""
+            self._refuse(f"unexpected word {rest[len(self.words)]!r}{stray}")
         return values | dict(zip(self.words, rest, strict=False))
 
     def print_help(self, preset: str | None = None, files: Sequence[str] = ()) -> None:
@@ -220,7 +223,7 @@ class Flags:
     def _refuse_flag(self, flag: str) -> NoReturn:
         known = [setting.name for setting in self.settings if setting.name not in self.words]
         known += ["config", "print_config"] if self.presets is not None else []
-        said = (self.elsewhere or {}).get(_name(flag))
+        said = self.elsewhere(_name(flag))
         self._refuse(f"unknown flag {flag!r}{f'; {said}' if said else nearest(_name(flag), known, '--')}")
 
     def _refuse_value(self, error: argparse.ArgumentError) -> NoReturn:

@@ -153,6 +153,8 @@ class PredictConfig:
         threads: threads of this process, at most the cores there are; 0 leaves it to torch.
     """
 
+    stray: ClassVar[str] = 'a text comes from standard input, echo "…" | lrn predict RUN, or from --files'
+
     accelerator: str = "auto"
     threads: int = 0
 
@@ -172,6 +174,7 @@ class EvaluateConfig(PredictConfig):
         last: the weights after the last epoch instead of the best on the validation data.
     """
 
+    stray: ClassVar[str] = ""
     parts: ClassVar[tuple[str, ...]] = PARTS
 
     data: str | None = field(default=None, metadata=FOLDER)

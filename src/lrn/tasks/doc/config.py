@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from lrn.checks import FILE, at_least, choice, probability
 from lrn.tasks import paper
@@ -140,6 +140,8 @@ class MemoryConfig(training.PredictConfig):
         top: so many of the words remembered best are coloured and named.
         overwrite: replace files that exist.
     """
+
+    stray: ClassVar[str] = "the document itself follows --text, a file that holds it --file"
 
     text: str | None = None
     file: str | None = field(default=None, metadata=FILE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from lrn.checks import FILE, RUN, at_least, choice, probability
 from lrn.tasks import paper
@@ -212,6 +212,8 @@ class PredictConfig(training.PredictConfig):
         seed: for the drawing.
         unknown: allow the model to write <unk>.
     """
+
+    stray: ClassVar[str] = "the text to go on with follows --prompt, files to score follow --files"
 
     prompt: str | None = None
     files: list[str] = field(default_factory=list, metadata=FILE)
