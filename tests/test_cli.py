@@ -258,11 +258,6 @@ def test_a_run_with_settings_that_cannot_be(words, tmp_path, capsys):
         assert capsys.readouterr().err == f"lrn: {says}\n"
 
 
-def test_a_file_of_a_run_is_not_the_run(capsys):
-    assert cli.main(["evaluate", __file__]) == 2
-    assert f"is a file; name the run folder that it is in: {Path(__file__).parent}" in capsys.readouterr().err
-
-
 @pytest.fixture
 def settings_of_a_run(tmp_path):
     """A run folder as far as its settings go, which is far enough for what is wrong with the words."""
@@ -273,6 +268,35 @@ def settings_of_a_run(tmp_path):
         return str(tmp_path / name)
 
     return make
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict", "results", "train --resume"])
+def test_a_file_is_not_a_run(command, settings_of_a_run, tmp_path, capsys):
+    """One in a run folder, an exported model, any other."""
+    run = Path(settings_of_a_run("lm"))
+    for file, says in (
+        (run / "best.ckpt", f"is a file; name the run folder that it is in: {run}"),
+        (
+            tmp_path / "m.safetensors",
+            "is an exported model, which lrn serve and lrn.load take; expected a run folder",
+        ),
+        (tmp_path / "notes", "is a file; expected a run folder"),
+    ):
+        file.touch()
+        assert cli.main([*command.split(), str(file)]) == 2
+        assert capsys.readouterr().err == f"lrn: {file} {says}\n"
+
+
+@pytest.mark.parametrize("command", ["results", "predict"])
+def test_a_folder_of_runs_is_not_a_run(command, settings_of_a_run, tmp_path, capsys):
+    """Those that are meant may be among the first five, and tell where the others are."""
+    for number, more in ((1, ""), (5, ""), (7, " and 2 more")):
+        made = [settings_of_a_run("lm", f"{number}/run-{place}") for place in range(number)]
+        assert cli.main([command, str(tmp_path / str(number))]) == 2
+        says = (
+            f"is not a run folder: it has no config.json; the run folders in it: {', '.join(made[:5])}{more}"
+        )
+        assert capsys.readouterr().err == f"lrn: {tmp_path / str(number)} {says}\n"
 
 
 @pytest.mark.parametrize(

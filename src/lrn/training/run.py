@@ -21,6 +21,7 @@ import lrn
 from lrn import own
 from lrn.checks import nearest
 from lrn.files import hindrance, read_json, write_json
+from lrn.names import MODEL_FILE
 from lrn.training.config import TrainConfig
 from lrn.training.lock import NAME as LOCK
 from lrn.training.lock import Lock
@@ -132,11 +133,11 @@ class Run:
         """An existing folder, as far as its settings go."""
         folder = Path(folder)
         if folder.is_file():
-            raise ValueError(f"{folder} is a file; name the run folder that it is in: {folder.parent}")
+            raise ValueError(_not_a_folder(folder))
         if not folder.is_dir():
             raise FileNotFoundError(f"there is no run folder {folder}{_similar(folder)}")
         if not (folder / "config.json").exists():
-            raise ValueError(f"{folder} is not a run folder: it has no config.json")
+            raise ValueError(f"{folder} is not a run folder: it has no config.json{_inside(folder)}")
         settings = read_json(folder / "config.json")
         if not isinstance(settings, dict) or not isinstance(settings.get("task"), str):
             raise ValueError(f"{folder / 'config.json'} does not name a task")
@@ -256,6 +257,24 @@ def _put_in_place(temporary: Path, folder: Path) -> None:
         shutil.rmtree(away, ignore_errors=True)
     finally:
         lock.release()
+
+
+def _not_a_folder(file: Path) -> str:
+    """What to say of a file where a run folder was expected."""
+    if file.suffix.lower() == MODEL_FILE:
+        return f"{file} is an exported model, which lrn serve and lrn.load take; expected a run folder"
+    if (file.parent / "config.json").exists():
+        return f"{file} is a file; name the run folder that it is in: {file.parent}"
+    return f"{file} is a file; expected a run folder"
+
+
+def _inside(folder: Path) -> str:
+    """The end of an error that names the run folders in a folder that is none itself, five at most."""
+    runs = sorted(str(path.parent) for path in folder.glob("*/config.json"))
+    if not runs:
+        return ""
+    more = f" and {len(runs) - 5:,} more" if len(runs) > 5 else ""
+    return f"; the run folders in it: {', '.join(runs[:5])}{more}"
 
 
 def _similar(folder: Path) -> str:
