@@ -379,6 +379,31 @@ def test_a_task_is_needed(capsys):
     assert capsys.readouterr().err == expected
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("train --preset quick lm", "unknown flag '--preset'; name the task first: lrn train lm …"),
+        ("train --config my.yaml", "unknown flag '--config'; name the task first: lrn train TASK …"),
+        ("train --task lm", "unknown flag '--task'; name the task first: lrn train lm …"),
+        ("train --threads 1 lm", "unexpected word 'lm'; name the task first: lrn train lm …"),
+        ("train --rseume lm", "unknown flag '--rseume'; did you mean '--resume'?"),
+        (
+            "compare --task ner",
+            "unknown flag '--task'; name the task first: lrn compare ner …, or several: --tasks",
+        ),
+        (
+            "compare --task=x",
+            "unknown flag '--task'; name the task first: lrn compare TASK …, or several: --tasks",
+        ),
+        ("compare --units lrn,gru ner", "unexpected word 'ner'; name the task first: lrn compare ner …"),
+        ("compare ner doc", "unexpected word 'doc'"),
+    ],
+)
+def test_a_task_comes_first(words, says, capsys):
+    assert cli.main(words.split()) == 2
+    assert capsys.readouterr().err.startswith(f"lrn: {says} (lrn ")
+
+
 def test_stopped_before_it_began(monkeypatch, capsys):
     def stop(words):
         raise KeyboardInterrupt

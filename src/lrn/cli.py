@@ -200,10 +200,15 @@ def _resume(words: list[str]) -> int:
     from lrn.training.config import from_dict
     from lrn.training.run import Run, first_process
 
-    kept = {setting.name: KEPT for name in names.TASKS for setting in settings_of(tasks.settings(name).train)}
+    resumed = any(word.partition("=")[0] == "--resume" for word in words)
+    first = _task_first("train", words)
+    known = [setting.name for name in names.TASKS for setting in settings_of(tasks.settings(name).train)]
+    elsewhere = dict.fromkeys([*known, "config", "print_config", "task"], KEPT if resumed else first)
     text = about(Resume).replace("TASKS", ", ".join(names.TASKS))
     forms = ("train TASK", "train --resume RUN")
-    changes = Flags("train", text, settings_of(Resume), elsewhere=kept.get, forms=forms).typed(words)
+    stray = "" if resumed else first
+    flags = Flags("train", text, settings_of(Resume), elsewhere=elsewhere.get, stray=stray, forms=forms)
+    changes = flags.typed(words)
     if "resume" not in changes:
         raise ValueError(f"name a task, {', '.join(names.TASKS)}, or a run to go on with: --resume RUN")
     run = Run.open(changes.pop("resume"))
@@ -224,6 +229,12 @@ def _resume(words: list[str]) -> int:
     return commands.resume(run, changes)
 
 
+def _task_first(command: str, words: list[str]) -> str:
+    """What to say of a task that does not come first."""
+    task = next((word for word in words if word in names.TASKS), "TASK")
+    return f"name the task first: lrn {command} {task} …"
+
+
 def compare(words: list[str]) -> int:
     """Train the same model with several units, and report."""
     if words[:1] in (["-h"], ["--help"]):
@@ -236,8 +247,9 @@ def compare(words: list[str]) -> int:
         return 0
     if any(word.partition("=")[0] == "--tasks" for word in words):
         return _survey(words)
-    if not words or words[0].startswith("-"):
-        words = [names.FIRST_TASK, *words]
+    first = _task_first("compare", words)
+    named = bool(words) and not words[0].startswith("-")
+    words = words if named else [names.FIRST_TASK, *words]
     from lrn import commands, tasks
     from lrn.compare import matching
     from lrn.compare.plan import MATCHES, Plan, rates_of, seeds_of, units_of
@@ -255,12 +267,14 @@ def compare(words: list[str]) -> int:
         return Plan(name, configs[0], tuple(chosen), tuple(numbers), tuple(rates), against, match)
 
     settings = [*settings_of(Compare), *settings_of(task.train, without=("unit", "seed", "out", "overwrite"))]
+    of_others = _of_others(name, "train")
     flags = Flags(
         f"compare {name}",
         about(Compare),
         settings,
         presets=task.presets,
-        elsewhere=_of_others(name, "train"),
+        elsewhere=lambda flag: f"{first}, or several: --tasks" if flag == "task" else of_others(flag),
+        stray="" if named else first,
     )
     plan = flags.read(words[1:], make)
     _check_training(task, plan.config)
