@@ -333,6 +333,14 @@ def test_a_flag_of_another_task(task, words, says, settings_of_a_run, capsys):
     assert capsys.readouterr().err.startswith(f"lrn: {says} (lrn ")
 
 
+def test_a_file_to_import_that_is_not_there(settings_of_a_run, capsys):
+    """It is said before anything is asked to be overwritten for it."""
+    run = settings_of_a_run("lm")
+    Path(run, "best.ckpt").touch()
+    assert cli.main(["import", run, "no.safetensors"]) == 2
+    assert capsys.readouterr().err == "lrn: there is no file no.safetensors\n"
+
+
 @pytest.mark.parametrize("task", names.TASKS)
 def test_where_data_is_expected(task, tmp_path, capsys):
     """Which files, and how to do without."""
@@ -377,6 +385,12 @@ def test_a_task_is_needed(capsys):
     assert cli.main(["train", "--threads", "1"]) == 2
     expected = f"lrn: name a task, {', '.join(names.TASKS)}, or a run to go on with: --resume RUN\n"
     assert capsys.readouterr().err == expected
+
+
+def test_several_units_are_a_comparison(capsys):
+    assert cli.main(["train", "lm", "--unit", "lrn,gru"]) == 2
+    expected = "unit 'lrn,gru': a training has one; to compare several: lrn compare TASK --units lrn,gru"
+    assert capsys.readouterr().err == f"lrn: {expected}\n"
 
 
 @pytest.mark.parametrize(

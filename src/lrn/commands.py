@@ -324,10 +324,10 @@ def export(options: Export) -> int:
 def import_(folder: str, file: str, overwrite: bool) -> int:
     """Weights for a run whose settings fit them."""
     run, path = Run.open(folder), Path(file)
-    if run.best.exists() and not overwrite:
-        raise ValueError(f"{run.best} exists; --overwrite replaces it")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    if run.best.exists() and not overwrite:
+        raise ValueError(f"{run.best} exists; --overwrite replaces it")
     run.check_unlocked()
     from lrn import share
     from lrn.export.weights import size

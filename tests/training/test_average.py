@@ -69,6 +69,15 @@ def test_what_cannot_be(run, tmp_path, capsys):
     assert (
         "has the weights of 3 epochs; for the mean of 5 train with --keep_epochs 5" in capsys.readouterr().err
     )
+    for number, says in (
+        (1, "has the weights of 1 epoch; for"),
+        (0, "has kept the weights of no epoch; train with --k"),
+    ):
+        copy = shutil.copytree(run, tmp_path / str(number))
+        for epoch in range(2 + number, 5):
+            (copy / f"epoch-{epoch}.ckpt").unlink()
+        assert lrn("average", copy, "--last", 5, "--out", tmp_path / "x") == 2
+        assert says in capsys.readouterr().err
     (tmp_path / "there").mkdir()
     assert lrn("average", run, "--last", 2, "--out", tmp_path / "there") == 2
     assert "there exists; choose another folder: --out" in capsys.readouterr().err

@@ -21,10 +21,12 @@ def average(run: Run, last: int, out: Path) -> list[int]:
     All else that its model needs comes from the run; it cannot be trained further. Returns the epochs.
     """
     kept = run.epochs()
+    if not kept:
+        raise ValueError(f"{run.folder} has kept the weights of no epoch; train with --keep_epochs {last}")
     if len(kept) < last:
         raise ValueError(
-            f"{run.folder} has the weights of {len(kept)} epochs; for the mean of {last} "
-            f"train with --keep_epochs {last} or more, or ask for fewer: --last"
+            f"{run.folder} has the weights of {len(kept)} epoch{'s' if len(kept) > 1 else ''}; "
+            f"for the mean of {last} train with --keep_epochs {last} or more, or ask for fewer: --last"
         )
     numbers = sorted(kept)[-last:]
     weights = mean([BestState.load(kept[number], run.task).model for number in numbers])

@@ -111,6 +111,11 @@ class TrainConfig:
     test: bool = True
 
     def __post_init__(self) -> None:
+        if "," in str(self.unit):
+            raise ValueError(
+                f"unit {self.unit!r}: a training has one; "
+                f"to compare several: lrn compare TASK --units {self.unit}"
+            )
         self.unit = own.check("unit", self.unit)
         self.precision = choice("precision", self.precision, PRECISIONS)
         self.accelerator = choice("accelerator", self.accelerator, ACCELERATORS)
