@@ -347,7 +347,10 @@ def test_a_flag_that_belongs_elsewhere():
         ("- 1\n", "FILE is a list; expected a setting a line"),
         ("a: [1\n", "FILE is not YAML: "),
         ("\x00", "FILE is not YAML: "),
-        (b"name: \xff", "FILE is not YAML: "),
+        (
+            b"wide: 3\nname: \xff",
+            "FILE, line 2: not UTF-8 text: invalid start byte (byte 0xff at 6); convert it",
+        ),
         ("[" * 10_000, "FILE is not YAML: "),
         ("wide: 1\n---\nwide: 2\n", "FILE is not YAML: "),
         ("wide: broad\n", "FILE: wide: expected a whole number, got 'broad'"),

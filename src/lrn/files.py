@@ -111,7 +111,12 @@ def decoded(line: bytes, number: int, name: object) -> str:
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{name}, line {number}: not UTF-8 text: {error.reason} "
-            f"(byte 0x{line[error.start]:02x} at {error.start})"
-        ) from None
+        raise not_utf8(f"{name}, line {number}", error) from None
+
+
+def not_utf8(where: object, error: UnicodeDecodeError) -> ValueError:
+    """The error to raise for text that a user has in another encoding."""
+    return ValueError(
+        f"{where}: not UTF-8 text: {error.reason} (byte 0x{error.object[error.start]:02x} at {error.start}); "
+        "convert it, from Latin-1 for example: iconv -f latin1 -t utf-8"
+    )

@@ -346,17 +346,19 @@ def _entries(file: str) -> list[tuple[Any, Any]]:
     """The keys and values of a file, as YAML's nodes."""
     import yaml
 
+    from lrn.files import text_lines
+
     path = Path(file)
     if path.is_dir():
         raise ValueError(f"--config: {file} is a folder; expected a YAML file")
     if not path.exists():
         raise FileNotFoundError(f"--config: there is no file {file}")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = "\n".join(line for _, line in text_lines(path.read_bytes().splitlines(), file))
         if text.lstrip().startswith("{"):
             text = text.replace("\t", " ")  # JSON may be indented so, YAML may not
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
     if node is None or not node.value:
         found = "empty"

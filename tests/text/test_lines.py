@@ -125,7 +125,9 @@ def test_a_file_that_is_none(kind, tmp_path):
 )
 def test_what_is_not_utf8(content, number, given, tmp_path):
     path = written(tmp_path, "file", content)
-    with pytest.raises(ValueError, match=f"^{path}, line {number}: not UTF-8 text: "):
+    with pytest.raises(
+        ValueError, match=f"^{path}, line {number}: not UTF-8 text: .*: iconv -f latin1 -t utf-8$"
+    ):
         list(each_line([path]))
     given(content)
     with pytest.raises(ValueError, match=f"^standard input, line {number}: not UTF-8 text: "):

@@ -15,6 +15,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lrn.files import not_utf8
+
 
 def read_vectors(
     path: str | Path, wanted: set[str] | None = None, progress: Callable[[float], None] | None = None
@@ -153,7 +155,7 @@ def _split(line: bytes, width: int, path: Path, number: int) -> tuple[str, list[
     try:
         return word.decode(), numbers
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}, line {number}: not UTF-8 text: {error.reason}") from None
+        raise not_utf8(f"{path}, line {number}", error) from None
 
 
 def _is_number(text: bytes) -> bool:

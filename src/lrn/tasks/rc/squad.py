@@ -10,8 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from lrn.files import not_utf8
 from lrn.tasks.rc.config import DESCRIBED, FILES, OFFICIAL, RCConfig
 from lrn.text.folders import find_files
+
+HOLDERS = {
+    "data": "the top level",
+    "paragraphs": "an article",
+    "context": "a paragraph",
+    "qas": "a paragraph",
+    "question": "a question",
+    "answers": "a question",
+    "text": "an answer",
+    "answer_start": "an answer",
+}
+"""What of a file has which part."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,8 @@ def read_articles(path: Path) -> list[Article]:
     """Read a file of SQuAD v1.1; one of v2.0, whose questions may have no answer, is refused."""
     try:
         content = json.loads(path.read_bytes())
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from None
     try:
@@ -50,21 +65,20 @@ def read_articles(path: Path) -> list[Article]:
             Article(
                 str(article.get("title", "")),
                 tuple(
-                    Passage(paragraph["context"], tuple(map(_asked, paragraph["qas"])))
+                    Passage(_part(paragraph, "context"), tuple(map(_asked, paragraph["qas"])))
                     for paragraph in _listed(article, "paragraphs")
                 ),
             )
             for article in _listed(content, "data")
         ]
-    except (KeyError, TypeError, AttributeError) as error:
-        what = f"something has no {error}" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"{path} is not in SQuAD's form: {what}") from None
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not in SQuAD's form: {error}") from None
 
 
 def _refuse_second(path: Path, content: Any) -> None:
     """Raise a ValueError if this is version 2.0."""
-    version = str(content.get("version", "")).lstrip("v")
     paragraphs = (p for article in _listed(content, "data") for p in _listed(article, "paragraphs"))
+    version = str(content.get("version", "")).lstrip("v")
     asked = (question for paragraph in paragraphs for question in _listed(paragraph, "qas"))
     if version.startswith("2") or any(question.get("is_impossible") is not None for question in asked):
         raise ValueError(
@@ -73,20 +87,29 @@ def _refuse_second(path: Path, content: Any) -> None:
         )
 
 
+def _part(parent: Any, name: str) -> Any:
+    """What something of the format must have."""
+    if not isinstance(parent, dict) or name not in parent:
+        raise TypeError(f"{HOLDERS[name]} has no {name!r}")
+    return parent[name]
+
+
 def _listed(parent: Any, name: str) -> list[Any]:
     """One of the format's lists, in what has it."""
-    found = parent[name]
+    found = _part(parent, name)
     if not isinstance(found, list):
         raise TypeError(f"{name} must be a list, got {repr(found)[:40]}")
     return found
 
 
 def _asked(question: Any) -> Asked:
-    answers = tuple((answer["text"], answer["answer_start"]) for answer in _listed(question, "answers"))
+    answers = tuple(
+        (_part(answer, "text"), _part(answer, "answer_start")) for answer in _listed(question, "answers")
+    )
     for text, start in answers:
         if not isinstance(text, str) or type(start) is not int:
             raise TypeError(f"an answer is {text!r:.40} at {start!r:.40}")
-    return Asked(question["question"], answers)
+    return Asked(_part(question, "question"), answers)
 
 
 @dataclass(frozen=True)
