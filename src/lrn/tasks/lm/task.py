@@ -73,6 +73,15 @@ class TextBatch(Batch):
     group: int
 
 
+def _check_length(data: Corpus, what: str, stream: Tensor, flag: str, columns: int, least: int) -> None:
+    """An error, now and not after the first epoch, unless each column has ``least`` words."""
+    if len(stream) < least * columns:
+        raise ValueError(
+            f"{data.about['source']}: the {what} has {len(stream):,} words, and {columns:,} columns need "
+            f"{least * columns:,}: lower --{flag}, or add text"
+        )
+
+
 class LMLearner(TaskLearner[LMConfig, Corpus, Kept, LanguageModel, TextBatch]):
     """The training of a language model on a corpus."""
 
@@ -80,14 +89,15 @@ class LMLearner(TaskLearner[LMConfig, Corpus, Kept, LanguageModel, TextBatch]):
         super().__init__(task, loaded, data)
         config = self.config
         stream = data.train[: round(len(data.train) * config.fraction)]
+        share = f" with --fraction {config.fraction:g}" if config.fraction < 1 else ""
+        _check_length(data, f"training text{share}", stream, "batch_size", config.batch_size, 3)
+        _check_length(data, "validation text", data.valid, "valid_columns", config.valid_columns, 2)
         self.text = batchify(stream, config.batch_size)
         self.columns = config.batch_size // (config.devices * config.nodes)  # of a process
         self.groups = math.ceil(self.columns / (config.small_batch or self.columns))
         self.losses: list[float] = []  # of validation, one an epoch
         self.averaging = config.stage == "finetune"
         self.states: list[State | None] = []
-        self.plan(0)  # too short a text is an error now,
-        batchify(data.valid, config.valid_columns)  # not after the first epoch
 
     def plan(self, epoch: int) -> list[Segment]:
         config = self.config
