@@ -77,6 +77,15 @@ def test_lines_at_hand_are_the_same_lines(content, lines, most, given):
     assert all(0 < len(group) <= most for group in groups)
 
 
+def test_where_there_is_nothing_it_is_said(given, tmp_path, capsys):
+    """Nothing else would be: a command that has read nothing looks like one that has failed."""
+    some, none = written(tmp_path, "some", b"\n"), written(tmp_path, "none", b"")
+    given(b"")
+    assert [*each_line(), *lines_at_hand(3), *each_line([some, none])] == [""]
+    expected = "standard input is empty: there is nothing to read\n"
+    assert capsys.readouterr().err == f"{expected}{expected}{none} is empty: there is nothing to read\n"
+
+
 class Slow(io.RawIOBase):
     """A pipe that gives a piece at a time; it fails if a piece is asked for that was not written."""
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from lrn.files import decoded, text_lines
 
 Progress = Callable[[float], None]  # is told the share that is done
 STEP = 1 << 17  # bytes between two times that it is
+INPUT = "standard input"
+
+Line = TypeVar("Line")
 
 
 def ignore(share: float) -> None:
@@ -51,16 +54,26 @@ class Reading:
 def each_line(files: Sequence[str | Path] = ()) -> Iterator[str]:
     """Yield every line without its end, as it comes: of ``files`` or, if there are none, of standard input.
 
-    What is not UTF-8 is an error that names the line.
+    What is not UTF-8 is an error that names the line. Where there is no line this is said, since nothing else
+    will be.
     """
     if not files:
-        yield from (line for _, line in text_lines(sys.stdin.buffer, "standard input"))
+        yield from _told(line for _, line in text_lines(sys.stdin.buffer, INPUT))
     for name in files:
         if not Path(name).is_file():
             raise FileNotFoundError(f"there is no file {name}")
     for name in files:
         with Path(name).open("rb") as file:
-            yield from (line for _, line in text_lines(file, name))
+            yield from _told((line for _, line in text_lines(file, name)), name)
+
+
+def _told(lines: Iterator[Line], name: object = INPUT) -> Iterator[Line]:
+    """The same, and a word on standard error if there is nothing."""
+    line = None
+    for line in lines:
+        yield line
+    if line is None:
+        print(f"{name} is empty: there is nothing to read", file=sys.stderr, flush=True)
 
 
 def lines_at_hand(most: int) -> Iterator[list[str]]:
@@ -69,14 +82,15 @@ def lines_at_hand(most: int) -> Iterator[list[str]]:
     So whoever writes lines one by one over a pipe can have an answer to each before the next, and whoever
     writes many at once has them answered together.
     """
+    yield from _told(_groups_at_hand(most))
+
+
+def _groups_at_hand(most: int) -> Iterator[list[str]]:
     number = 0
     for arrived in _arrivals(sys.stdin.buffer):
         for start in range(0, len(arrived), most):
             some = arrived[start : start + most]
-            yield [
-                decoded(line, number + place, "standard input").rstrip("\r\n")
-                for place, line in enumerate(some, 1)
-            ]
+            yield [decoded(line, number + place, INPUT).rstrip("\r\n") for place, line in enumerate(some, 1)]
             number += len(some)
 
 
