@@ -85,6 +85,21 @@ def help_of(capsys, *words):
     return capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["params [TASK]", "paper [TABLE]", "results RUN…", "import RUN FILE"])
+def test_words_that_can_be_left_out(command, capsys):
+    """As the overview has them."""
+    assert f"\n  lrn {command} " in cli.OVERVIEW
+    assert help_of(capsys, command.split()[0]).startswith(f"usage: lrn {command} [--flags]\n")
+
+
+def test_help_of_all_tasks_says_how_to_see_one(settings_of_a_run, capsys):
+    for command in ("predict", "evaluate"):
+        second = help_of(capsys, command).splitlines()[2]
+        assert second.startswith(f"`lrn {command} RUN --help` shows what is for that run alone")
+    assert "`lrn" not in help_of(capsys, "memory")
+    assert "for a run of" not in help_of(capsys, "predict", settings_of_a_run("doc"))
+
+
 def test_help_of_a_training(capsys):
     """The task's own settings first; defaults are those of the preset that is chosen."""
     said = help_of(capsys, "train", "lm")

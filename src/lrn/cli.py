@@ -40,7 +40,8 @@ Try first:
   lrn paper [TABLE]    how to repeat every table and figure of the paper
   lrn doctor           what is installed, and whether the engine computes what it should
   lrn average RUN      a run with the mean of the weights of another's latest epochs
-  lrn export RUN FILE  a model in one file, for lrn.load and lrn import RUN FILE, or as ONNX
+  lrn export RUN FILE  a model in one file, for lrn.load and lrn import, or as ONNX
+  lrn import RUN FILE  take the weights in such a file as the best of a run
 
 `lrn COMMAND --help` explains a command."""
 
@@ -376,11 +377,13 @@ def _of_run(command: str, words: list[str]) -> tuple[Run, Any]:
     usage = f"lrn {command} RUN [--flags]; RUN is a folder that lrn train has made"
     if words[:1] in (["-h"], ["--help"]):
         print(f"usage: {usage}\n")
-        for name in names.TASKS:
-            if options := _options(name, command):
-                print(f"for a run of {name}:")
-                Flags.of(f"{command} RUN", options).print_help()
-                print()
+        found = {name: options for name in names.TASKS if (options := _options(name, command))}
+        if len(found) > 1:
+            print(f"`lrn {command} RUN --help` shows what is for that run alone; this is for every task.\n")
+        for name, options in found.items():
+            print(f"for a run of {name}:")
+            Flags.of(f"{command} RUN", options).print_help()
+            print()
         raise SystemExit(0)
     if not words or words[0].startswith("-"):
         raise ValueError(f"usage: {usage}")

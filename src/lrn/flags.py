@@ -241,8 +241,8 @@ class Flags:
 
     def _parser(self, defaults: Mapping[str, Any] | None = None) -> argparse.ArgumentParser:
         """What reads the words; with ``defaults``, what prints the help."""
-        several = {setting.name for setting in self.settings if setting.type == list[str]}
-        words = [word.upper() + "…" * (word in several) for word in self.words]
+        known = {setting.name: setting for setting in self.settings}
+        words = [_shape(known[word]) for word in self.words]
         forms = self.forms or (" ".join([self.command, *words]),)
         usage = "\n       ".join(f"lrn {form} [--flags]" for form in forms)
         presets = f" Presets: {', '.join(self.presets)}." if self.presets else ""
@@ -272,6 +272,15 @@ class Flags:
             others.add_argument("--print_config", help="print all settings as YAML, and end", **print_config)
             others.add_argument("--print-config", help=argparse.SUPPRESS, **print_config)
         return parser
+
+
+def _shape(word: Setting) -> str:
+    """A setting that is typed without a flag as the usage has it: ``RUN``, ``RUN…``, or ``[TASK]`` if it may
+    be left out."""
+    name = word.name.upper()
+    if word.type == list[str]:
+        return f"{name}…"
+    return name if word.default is MISSING else f"[{name}]"
 
 
 def _name(flag: str) -> str:
