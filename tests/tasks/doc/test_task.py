@@ -158,10 +158,26 @@ def test_documents_are_cut_for_prediction(run, capsys, monkeypatch):
     said = capsys.readouterr()
     first, second = map(json.loads, said.out.splitlines())
     assert second == first | {"words_cut": 9}
-    assert (
-        said.err
-        == "1 of 2 documents has more than 80 words: the 9 words behind them were not read (longest_test)\n"
-    )
+    says = "has more than 80 words: the 9 words behind them were not read (longest_test)"
+    assert said.err == f"document 2 {says}\n"
+
+
+def test_of_several_that_are_cut_the_first_is_said_at_once(run, capsys, monkeypatch):
+    """Whoever keeps the pipe open shall not wait for the end, and nobody wants a line for each."""
+    errors = []
+
+    def lines(files):
+        yield "so"
+        for _ in range(3):
+            yield "so " * 81
+            errors.append(capsys.readouterr().err)
+
+    monkeypatch.setattr("lrn.tasks.doc.predict.each_line", lines)
+    assert lrn("predict", run) == 0
+    first = "document 2 has more than 80 words: the 1 word behind them was not read (longest_test)\n"
+    assert errors == [first, "", ""]
+    last = "3 of 4 documents have more than 80 words: the 3 words behind them were not read (longest_test)\n"
+    assert capsys.readouterr().err == last
 
 
 def test_a_page_says_what_was_cut(run):
@@ -172,9 +188,13 @@ def test_a_page_says_what_was_cut(run):
 
 
 def test_documents_without_words_are_counted(run, capsys, monkeypatch):
-    given(monkeypatch, b"splendid\n\n \n")
-    assert lrn("predict", run) == 0
-    assert capsys.readouterr().err == "2 of 3 documents have no words, and no label\n"
+    for text, says in (
+        (b"splendid\n\n \n", "2 of 3 documents have"),
+        (b"\nsplendid\n", "1 of 2 documents has"),
+    ):
+        given(monkeypatch, text)
+        assert lrn("predict", run) == 0
+        assert capsys.readouterr().err == f"{says} no words, and no label\n"
 
 
 def test_what_is_not_read_is_said(run, capsys, tmp_path):

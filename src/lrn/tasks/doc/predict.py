@@ -25,7 +25,8 @@ REMEMBERED = 2_000  # words: a memory has a weight for every pair of them
 def run(answer: Callable[[str], Answer], options: PredictConfig, longest: int = 0) -> None:
     """A document a line in; its label and the probabilities of all classes out.
 
-    What was not read, since documents are cut to ``longest`` words, is said at the end.
+    What is not read, since documents are cut to ``longest`` words, is said with the first that is, and of all
+    at the end.
     """
     documents = empty = cut = words = 0
     for line in each_line(options.files):
@@ -39,23 +40,23 @@ def run(answer: Callable[[str], Answer], options: PredictConfig, longest: int = 
         else:
             shown = "  ".join(f"{name} {share:.4f}" for name, share in found["probabilities"].items())
             print(f"{found['label']}\t{shown}" if found["label"] is not None else "", flush=True)
-    if cut:
-        print(said_of_cuts(documents, cut, words, longest), file=sys.stderr)
+        if cut == 1 and "words_cut" in found:
+            print(said_of_cuts(f"document {documents:,} has", words, longest), file=sys.stderr, flush=True)
+    if cut > 1:
+        print(said_of_cuts(f"{cut:,} of {documents:,} documents have", words, longest), file=sys.stderr)
     if empty:
-        print(f"{empty:,} of {documents:,} documents have no words, and no label", file=sys.stderr)
+        have = "has" if empty == 1 else "have"
+        print(f"{empty:,} of {documents:,} documents {have} no words, and no label", file=sys.stderr)
 
 
-def said_of_cuts(documents: int, cut: int, words: int, longest: int) -> str:
+def said_of_cuts(have: str, words: int, longest: int) -> str:
     """What to say of documents that were cut.
 
-    >>> said_of_cuts(20, 1, 35, 400)
-    '1 of 20 documents has more than 400 words: the 35 words behind them were not read (longest_test)'
+    >>> said_of_cuts("document 3 has", 35, 400)
+    'document 3 has more than 400 words: the 35 words behind them were not read (longest_test)'
     """
-    have = "has" if cut == 1 else "have"
-    return (
-        f"{cut:,} of {documents:,} documents {have} more than {longest:,} words: "
-        f"the {words:,} words behind them were not read (longest_test)"
-    )
+    behind = "1 word behind them was" if words == 1 else f"{words:,} words behind them were"
+    return f"{have} more than {longest:,} words: the {behind} not read (longest_test)"
 
 
 def answers(

@@ -237,7 +237,7 @@ class DocTask(Task[DocConfig, Documents, Kept, Classifier]):
         loaded = self.load(run)
         words, longest = basic_tokens(text), loaded.config.longest_test
         if longest and len(words) > longest:
-            print(predict.said_of_cuts(1, 1, len(words) - longest, longest), file=sys.stderr)
+            print(predict.said_of_cuts("the document has", len(words) - longest, longest), file=sys.stderr)
         return remember(loaded.model, loaded.kept.codes, words[: longest or None])
 
     def remembered_example(self, run: Run) -> Remembered | None:
