@@ -348,6 +348,15 @@ def test_a_flag_of_another_task(task, words, says, settings_of_a_run, capsys):
     assert capsys.readouterr().err.startswith(f"lrn: {says} (lrn ")
 
 
+@pytest.mark.parametrize("text", ["Anna sleeps.", "Anna sleeps. " * 1000])
+def test_a_text_where_a_file_is_expected(text, settings_of_a_run, capsys):
+    assert cli.main(["predict", settings_of_a_run("rc"), "--text", text]) == 2
+    said = capsys.readouterr().err
+    hint = "; without --text the text is asked for in a terminal, or comes from standard input if --files has"
+    assert said.startswith(f"lrn: --text: there is no file {text}{hint}")
+    assert said.count("\n") == 1
+
+
 def test_a_file_to_import_that_is_not_there(settings_of_a_run, capsys):
     """It is said before anything is asked to be overwritten for it."""
     run = settings_of_a_run("lm")

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 Name = TypeVar("Name", bound="str | None")
 
 FILE, FOLDER, RUN = {"names": "file"}, {"names": "folder"}, {"names": "run"}
-"""What a text among the settings names, a file to read for example: the metadata of a dataclass's field."""
+"""What a text among the settings names, a file to read for example: the metadata of a dataclass's field.
+With "otherwise", what to do where there is no such file."""
 
 DISTRIBUTION = "lrn-torch"
 """What pip knows us as; ``lrn`` is a stranger's there."""
@@ -142,14 +143,15 @@ def threads(number: int) -> None:
 def files(config: Any) -> None:
     """An error if a setting names a file, or several, to read that is not there."""
     from dataclasses import fields  # here, since they take half the time of `lrn --help`
-    from pathlib import Path
 
     for setting in fields(config):
         value = getattr(config, setting.name)
-        if setting.metadata != FILE or value is None:
+        if setting.metadata.get("names") != "file" or value is None:
             continue
-        for path in map(Path, value if isinstance(value, list) else [value]):
-            if path.is_dir():
+        otherwise = setting.metadata.get("otherwise")
+        for path in value if isinstance(value, list) else [value]:
+            if os.path.isdir(path):
                 raise ValueError(f"--{setting.name}: {path} is a folder; expected a file")
-            if not path.exists():
-                raise FileNotFoundError(f"--{setting.name}: there is no file {path}")
+            if not os.path.exists(path):  # which says so too of a text that is too long for a name
+                hint = f"; {otherwise}" if otherwise else ""
+                raise FileNotFoundError(f"--{setting.name}: there is no file {path}{hint}")

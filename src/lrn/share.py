@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 import lrn
 from lrn import tasks
-from lrn.checks import EXTRAS, FILE, FOLDER, RUN, choice, install
+from lrn.checks import EXTRAS, choice, install
 from lrn.files import write_whole
 from lrn.names import MODEL_FILE, TASKS
 from lrn.tasks.asking import Answer, checked, chosen
@@ -156,7 +156,7 @@ class _Noted(Folder):
 
 def _without_places(config: dict[str, Any], kind: type[TrainConfig]) -> dict[str, Any]:
     """Settings in which files and folders have their names, and no longer where they are on this machine."""
-    named = {entry.name for entry in fields(kind) if entry.metadata in (FILE, FOLDER, RUN)}
+    named = {entry.name for entry in fields(kind) if entry.metadata.get("names") in ("file", "folder", "run")}
     return {
         name: Path(value).name or name if name in named and value and not value.startswith(BUILTIN) else value
         for name, value in config.items()

@@ -114,6 +114,12 @@ class EvaluateConfig(training.EvaluateConfig):
     with which questions begin and by the length of answers."""
 
 
+ASKED = (
+    "without --text the text is asked for in a terminal, "
+    "or comes from standard input if --files has the questions"
+)
+
+
 @dataclass
 class PredictConfig(training.PredictConfig):
     """Answer questions about a text.
@@ -128,7 +134,7 @@ class PredictConfig(training.PredictConfig):
         overwrite: replace that file if it exists.
     """
 
-    text: str | None = field(default=None, metadata=FILE)
+    text: str | None = field(default=None, metadata=FILE | {"otherwise": ASKED})
     files: list[str] = field(default_factory=list, metadata=FILE)
     best: int = 1
     format: str = "text"
