@@ -239,11 +239,15 @@ def shell_lines(language, lines):
 PROGRAMS = r"lrn|make|pip|git|echo|python3?|\.venv/bin/\w+"
 
 
+def headings(page):
+    """The headings of a page, each with its level."""
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.M | re.S)
+    return [(len(marks), heading) for marks, heading in re.findall(r"^(#+) (.+)$", text, re.M)]
+
+
 def anchors(page):
     """What links can lead to in a page: its headings, as GitHub writes them."""
-    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.M | re.S)
-    headings = re.findall(r"^#+ (.+)$", text, re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for _, heading in headings(page)}
 
 
 def inline(page):
@@ -494,6 +498,12 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text()):
         if not target.startswith("http"):
             assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/")])
+def test_a_page_has_one_title_and_begins_with_it(page):
+    assert (ROOT / page).read_text().startswith("# ")
+    assert [level for level, _ in headings(page)].count(1) == 1
 
 
 @pytest.mark.parametrize("entry", repeating.ENTRIES, ids=repeating.NAMES)

@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -110,6 +111,9 @@ def test_what_is_loaded_is_the_run(task, shared):
     for one, other in zip(alone, found, strict=True):
         same_answer(one, other)
     assert json.loads(json.dumps(found)) == found
+    page = (Path(__file__).parent.parent / "docs" / "serve.md").read_text()
+    (row,) = re.findall(rf"^\| `{task}` \|.*\| (.*) \|$", page, re.M)
+    assert {*re.findall("`([a-z_]+)`", row)} == found[0].keys(), "docs/serve.md"
     detailed = model.predict(texts, details=True)
     for one, other in zip(detailed, found, strict=True):
         same_answer({name: one[name] for name in other}, other)
