@@ -221,6 +221,13 @@ def test_reset_of_wrong_kind_with_packed(unit):
             unit(x, reset=other)
 
 
+def test_packed_reset_of_wrong_dimensions(unit):
+    """A mark a step and row; one with a trailing dimension would be taken for another batch."""
+    x, marks = pack(torch.zeros(5, 2, 3), [5, 2]), torch.zeros(5, 2, 1, dtype=torch.bool)
+    with pytest.raises(ValueError, match=says("reset must have one mark a row, [7]", "got [7, 1]")):
+        unit(x, reset=pack(marks, [5, 2]))
+
+
 def test_packed_reset_with_padded_input(unit):
     """And the other way round."""
     with pytest.raises(TypeError, match=says("reset must be a bool tensor", "PackedSequence")):

@@ -122,6 +122,9 @@ def check_packed_reset(reset: Tensor | PackedSequence | None, input: PackedSeque
     same_sizes = reset.batch_sizes.tolist() == input.batch_sizes.tolist()
     if not same_sizes or not _same_order(reset.sorted_indices, input.sorted_indices):
         raise ValueError("reset must be packed like input: same batch_sizes, same order of rows")
+    if reset.data.dim() != 1:
+        rows = len(input.data)
+        raise ValueError(f"reset must have one mark a row, [{rows}], got {list(reset.data.shape)}")
     return reset.data.to(input.data.device)
 
 
