@@ -53,13 +53,12 @@ def test_a_second_bias_without_a_first():
         lrn.GRU(3, 4, bias=False, hidden_bias=True)
 
 
-def test_unknown_engine():
-    """The allowed ones are listed, and the choice stays as it was."""
-    with (
-        pytest.raises(ValueError, match=says("unknown engine 'cuda'", f"allowed: {', '.join(ENGINES)}")),
-        lrn.engine("cuda"),
-    ):
-        pass
+@pytest.mark.parametrize(("given", "near"), [("cuda", ""), ("tritn", "triton"), (None, ""), (["cpu"], "")])
+def test_unknown_engine(given, near):
+    """The allowed ones are listed at the call, with a block behind it or without one, and nothing changes."""
+    words = [f"unknown engine {given!r}", f"allowed: {', '.join(ENGINES)}"] + [f"'{near}'?"] * bool(near)
+    with pytest.raises(ValueError, match=says(*words)):
+        lrn.engine(given)
     lrn.LRN(3, 4)(torch.zeros(5, 2, 3))
 
 

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import _GeneratorContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -129,8 +129,7 @@ assert library  # an engine is loaded only after what it implements is known
 
 
 def _check(name: str) -> None:
-    if name not in TABLE:
-        raise ValueError(f"unknown engine {name!r}; allowed: {', '.join(TABLE)}")
+    checks.choice("engine", name, tuple(TABLE))
     if name in MISSING:
         raise ValueError(f"engine {name!r} is not available: {MISSING[name]}. {TABLE[name].install}")
 
@@ -187,8 +186,7 @@ def engines() -> tuple[str, ...]:
     return tuple(name for name in TABLE if name not in MISSING)
 
 
-@contextmanager
-def engine(name: str) -> Iterator[None]:
+def engine(name: str) -> _GeneratorContextManager[None]:
     """Run every recurrence inside the ``with`` block on one engine.
 
     Outside such a block the environment variable ``LRN_ENGINE`` decides, and without it the
@@ -199,7 +197,12 @@ def engine(name: str) -> Iterator[None]:
     >>> with lrn.engine("torch"):
     ...     output, state = unit(torch.zeros(5, 2, 3))
     """
-    _check(name)
+    _check(name)  # here, since the block below begins only if there is a `with`
+    return _inside(name)
+
+
+@contextmanager
+def _inside(name: str) -> Iterator[None]:
     token = _chosen.set(name)
     try:
         yield
