@@ -52,6 +52,13 @@ def test_nothing_was_meant(typed, allowed):
     assert checks.nearest(typed, allowed) == ""
 
 
+@pytest.mark.parametrize(
+    ("given", "said"), [([], "a list"), (3, "an int"), (None, "a NoneType"), (int, "the class int")]
+)
+def test_the_kind_of_a_thing(given, said):
+    assert checks.kind(given) == said
+
+
 def test_the_words_of_an_unknown_name():
     with pytest.raises(
         ValueError, match=rf"^unknown task 'nre'; allowed: {', '.join(names.TASKS)}; did you mean 'ner'\?$"

@@ -65,6 +65,19 @@ def nearest(value: object, allowed: Sequence[str], before: str = "") -> str:
     return f"; did you mean '{before}{best}'?" if best and likeness[best] >= 0.5 else ""
 
 
+def kind(value: object) -> str:
+    """What kind of thing an error was given, in two words.
+
+    >>> kind("lrn"), kind(3), kind(int)
+    ('a str', 'an int', 'the class int')
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    name = type(value).__name__
+    spoken = "AEFHILMNORSX" if name.isupper() else "aeioAEIO"  # letter by letter, or as a word
+    return f"{'an' if name[0] in spoken or name == 'ndarray' else 'a'} {name}"
+
+
 def install(extra: str) -> str:
     """The command that brings the packages of one of our extras.
 

@@ -68,11 +68,10 @@ def test_a_second_bias_that_may_not_be_is_refused():
     assert type(model["rnn"]) is nn.GRU
 
 
-@pytest.mark.parametrize("kwargs", [{"norm": "layer"}, {"bias": False}, {"num_layers": 2}], ids=str)
-def test_another_function_has_new_weights(kwargs):
+def test_another_function_has_new_weights():
     """Weights that mean something else are not kept, and that is no error."""
     old = nn.LSTM(3, 4)
-    new = swapped(old, "lstm", **kwargs)
+    new = swapped(old, "lstm", norm="layer")
     assert not torch.equal(new.weight_ih_l0, old.weight_ih_l0)
 
 
@@ -81,11 +80,6 @@ def test_with_residual_connections_it_is_another_function(kind, name):
     old = kind(4, 4)
     new = swapped(old, name, residual=True)
     assert not torch.equal(new.weight_ih_l0, old.weight_ih_l0)
-
-
-def test_other_types_are_kept_as_far_as_they_go():
-    new = swapped(nn.LSTM(3, 4), "lstm", dtype=torch.float64)
-    assert new.weight_ih_l0.dtype == torch.float64
 
 
 def test_names_stay():

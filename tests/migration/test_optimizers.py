@@ -146,7 +146,7 @@ def test_what_cannot_be_mended_is_refused():
     cases = [
         (torch.optim.SGD(other.parameters(), 0.1), ValueError, "holds no parameter of the layers to swap"),
         (torch.optim.LBFGS(model.parameters()), ValueError, "LBFGS cannot be mended"),
-        ("adam", TypeError, "optimizer must be a torch.optim.Optimizer, got str"),
+        ("adam", TypeError, "optimizer must be a torch.optim.Optimizer, got a str"),
     ]
     for optimizer, error, text in cases:
         with pytest.raises(error, match=text):

@@ -140,10 +140,33 @@ def test_device_and_training_mode_are_kept():
 
 
 def test_options_go_to_the_unit():
-    """What torch.nn does not have, and overrides of what it has."""
+    """What torch.nn does not have."""
     model = nn.ModuleList([nn.LSTM(3, 4), nn.GRU(3, 4, num_layers=2)])
-    lrn.replace(model, "lrn", verbose=False, norm="layer", activation="identity", bias=False)
-    assert [(unit.norm, unit.activation, unit.bias) for unit in model] == [("layer", "identity", False)] * 2
+    lrn.replace(model, "lrn", verbose=False, norm="layer", activation="identity")
+    assert [(unit.norm, unit.activation) for unit in model] == [("layer", "identity")] * 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"input_size": 3},
+        {"hidden_size": 8},
+        {"num_layers": 2},
+        {"bias": False},
+        {"batch_first": True},
+        {"dropout": 0.2},
+        {"bidirectional": True},
+        {"device": "cpu"},
+        {"dtype": torch.float64},
+    ],
+    ids=str,
+)
+def test_what_is_the_layers_own_cannot_be_given(given):
+    """The model around it was written for the layer as it is."""
+    (name,) = given
+    refused(
+        Tagger(nn.LSTM(3, 4)), ValueError, f"{name} is taken from body.encoder.0", "cannot be given", **given
+    )
 
 
 def test_a_residual_connection_goes_to_the_unit():
@@ -222,12 +245,22 @@ def test_subclasses_are_refused():
 
     model = nn.ModuleDict({"fine": nn.GRU(3, 4), "noisy": NoisyLSTM(3, 4)})
     refused(model, ValueError, "cannot replace noisy", "NoisyLSTM", "subclass", "plain nn.LSTM")
+    model["noisy"] = nn.LSTM(3, 4)
+    model["noisy"].noise = nn.Parameter(torch.zeros(3))
+    refused(model, ValueError, "cannot replace noisy", "parameters of its own", "plain nn.LSTM")
 
 
 def test_parametrised_layers_are_refused():
     """Their weights are computed; the swap would lose how."""
     normed = torch.nn.utils.parametrizations.weight_norm(nn.LSTM(3, 4), "weight_hh_l0")
-    refused(nn.ModuleList([nn.GRU(3, 4), normed]), ValueError, "cannot replace 1", "parametrisation")
+    model = nn.ModuleList([nn.GRU(3, 4), normed])
+    refused(
+        model, ValueError, "cannot replace 1: its weight_hh_l0 is parametrised", "remove_parametrizations"
+    )
+    torch.nn.utils.parametrize.remove_parametrizations(normed, "weight_hh_l0")
+    with pytest.warns(UserWarning, match="hooks on load_state_dict"):  # torch leaves its own behind
+        lrn.replace(model, verbose=False)
+    assert kinds(model) == ["ModuleList", "LRN", "LRN"]
 
 
 def test_layers_parametrised_by_hooks_are_refused():
@@ -235,13 +268,58 @@ def test_layers_parametrised_by_hooks_are_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         normed = torch.nn.utils.weight_norm(nn.LSTM(3, 4), "weight_hh_l0")
-    refused(nn.ModuleList([nn.GRU(3, 4), normed]), ValueError, "cannot replace 1")
+    words = ("cannot replace 1: its weight_hh_l0 is set by a hook", "remove_weight_norm")
+    refused(nn.ModuleList([nn.GRU(3, 4), normed]), ValueError, *words)
 
 
 def test_nothing_to_replace():
     """Silence would look like success."""
     refused(nn.Sequential(nn.Linear(3, 4)), ValueError, "Sequential has no nn.LSTM or nn.GRU inside")
     refused(nn.Sequential(nn.GRUCell(3, 4)), ValueError, "no nn.LSTM", "0 (GRUCell) cannot be swapped")
+    model = nn.Sequential(lrn.LRN(3, 4), lrn.SRU(4, 4))
+    refused(model, ValueError, "no nn.LSTM", "inside; 0 (LRN), 1 (SRU): already lrn's")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:torch.quantize_per_tensor")
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda model: torch.jit.script(model), "0 (LSTM, scripted) cannot be swapped"),
+        (
+            lambda model: torch.ao.quantization.quantize_dynamic(model, {nn.LSTM}),
+            "0 (LSTM, quantized) cannot be swapped",
+        ),
+    ],
+    ids=["scripted", "quantized"],
+)
+def test_layers_that_are_no_longer_torchs_own(made, said):
+    """Their names say LSTM and their classes do not."""
+    refused(made(nn.Sequential(nn.LSTM(3, 4))), ValueError, "has no nn.LSTM or nn.GRU inside", said)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ([nn.LSTM(3, 4)], "model must be an nn.Module, got a list"),
+        ({"weight": torch.zeros(3)}, "got a dict"),
+        (torch.zeros(300, 300), "got a Tensor"),
+        (nn.LSTM, "got the class LSTM"),
+        (None, "got a NoneType"),
+    ],
+    ids=["list", "state_dict", "tensor", "class", "None"],
+)
+def test_what_is_no_model(model, said):
+    with pytest.raises(TypeError, match=says(said)):
+        lrn.replace(model, "lrn")
+
+
+@pytest.mark.parametrize("model", ["lrn", lrn.LRN])
+def test_swapped_arguments(model):
+    """Which comes first is said, and the model is not printed."""
+    with pytest.raises(TypeError) as caught:
+        lrn.replace(model, Tagger(nn.LSTM(3, 4)))
+    assert str(caught.value).endswith("; the model comes first: lrn.replace(model, unit)")
+    assert len(str(caught.value)) < 120
 
 
 def test_wrapped_models_are_refused():
@@ -261,6 +339,7 @@ def test_wrong_names_and_options_change_nothing():
     refused(Tagger(nn.LSTM(3, 4)), ValueError, "unknown norm 'batch'", norm="batch")
     refused(Tagger(nn.LSTM(3, 4)), TypeError, "activation", unit="olrn", activation="tanh")
     refused(Tagger(nn.LSTM(3, 4)), TypeError, "unit must be a name (lrn, ", "or the class", unit=nn.LSTM)
+    refused(Tagger(nn.LSTM(3, 4)), TypeError, "unit must be", "got an LRN", unit=lrn.LRN(3, 4))
     refused(Tagger(nn.LSTM(3, 4)), TypeError, "unit must be", unit=lrn.Unit)
 
 
@@ -277,11 +356,9 @@ def test_a_pair_in_place_of_a_single_state_is_told(name, capsys):
 
 
 def test_dropout_on_one_layer_is_not_warned_of_twice():
-    """torch has, when the layer was made; what is given here is new."""
+    """torch has, when the layer was made."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         layer = nn.LSTM(3, 4, dropout=0.5)
         warnings.simplefilter("error")
         assert lrn.replace(layer, verbose=False).dropout == 0.5
-    with pytest.warns(UserWarning, match="dropout=0.2 acts between layers"):
-        lrn.replace(nn.LSTM(3, 4), verbose=False, dropout=0.2)

@@ -6,10 +6,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torch
 from torch import nn
+from torch.nn.utils.parametrize import is_parametrized
 from torch.optim import Optimizer
 
-from lrn.checks import choice
+from lrn.checks import choice, kind
 from lrn.migration import optimizers
 from lrn.migration.carried import Swap, carry_flags, carry_hooks, describe, keeps_weights, lost
 from lrn.names import UNITS
@@ -45,7 +47,7 @@ def replace(
         unit: the name of a unit, in any case, or its class.
         optimizer: one or several that were made for ``model`` already, to be mended.
         verbose: print a line for each swap.
-        kwargs: settings of the unit (``norm="layer"``, ``residual=True``, …).
+        kwargs: settings of the unit that the layer has not (``norm="layer"``, ``residual=True``, …).
 
     Returns:
         The model; the new unit if ``model`` itself was an ``nn.LSTM`` or ``nn.GRU``.
@@ -56,12 +58,19 @@ def replace(
     >>> model = lrn.replace(model, "lrn")
     rnn: LSTM(8, 16, batch_first=True) -> LRN(8, 16, batch_first=True), 1,664 -> 432 parameters, new weights
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"model must be an nn.Module, got {kind(model)}"
+            + "; the model comes first: lrn.replace(model, unit)" * isinstance(unit, nn.Module)
+        )
     cls = _class_of(unit)
     modules = list(model.named_modules(remove_duplicate=False))
     found = {name: module for name, module in modules if isinstance(module, SWAPPED)}
-    skipped = [f"{name or 'model'} ({type(m).__name__})" for name, m in modules if isinstance(m, SKIPPED)]
+    skipped = [f"{name or 'model'} ({what})" for name, module in modules if (what := _unswappable(module))]
     if not found:
+        units = [f"{name or 'model'} ({type(m).__name__})" for name, m in modules if isinstance(m, Unit)]
         beside = f"; {', '.join(skipped)} cannot be swapped" if skipped else ""
+        beside += f"; {', '.join(units)}: already lrn's" if units else ""
         raise ValueError(f"{type(model).__name__} has no nn.LSTM or nn.GRU inside{beside}")
     _refuse_wrapped(model)
     for name, module in found.items():
@@ -97,8 +106,20 @@ def _class_of(unit: str | type[Unit]) -> type[Unit]:
     if isinstance(unit, type) and issubclass(unit, Unit) and hasattr(unit, "gates"):
         return unit
     if not isinstance(unit, str):
-        raise TypeError(f"unit must be a name ({', '.join(UNITS)}) or the class of a unit, got {unit!r}")
+        raise TypeError(f"unit must be a name ({', '.join(UNITS)}) or the class of a unit, got {kind(unit)}")
     return CLASSES[choice("unit", unit.lower() if unit.lower() in UNITS else unit, UNITS)]
+
+
+def _unswappable(module: nn.Module) -> str:
+    """What a layer is that has a recurrence and cannot be swapped; nothing if it is no such layer."""
+    if isinstance(module, SKIPPED):
+        return type(module).__name__
+    name, home = getattr(module, "original_name", type(module).__name__), type(module).__module__
+    if name not in [cls.__name__ for cls in SWAPPED]:
+        return ""
+    if isinstance(module, torch.jit.ScriptModule):
+        return f"{name}, scripted"
+    return f"{name}, quantized" if home.startswith("torch.ao.nn.") else ""
 
 
 def _all(optimizer: Optimizer | Sequence[Optimizer] | None) -> list[Optimizer]:
@@ -107,7 +128,7 @@ def _all(optimizer: Optimizer | Sequence[Optimizer] | None) -> list[Optimizer]:
     given: list[Any] = list(optimizer) if isinstance(optimizer, list | tuple) else [optimizer]
     for each in given:
         if not isinstance(each, Optimizer):
-            raise TypeError(f"optimizer must be a torch.optim.Optimizer, got {type(each).__name__}")
+            raise TypeError(f"optimizer must be a torch.optim.Optimizer, got {kind(each)}")
     return given
 
 
@@ -122,11 +143,22 @@ def _refuse_wrapped(model: nn.Module) -> None:
 
 def _refuse(name: str, module: nn.RNNBase) -> None:
     where = f"cannot replace {name or 'model'}"
-    names = {parameter for parameter, _ in module.named_parameters()}
-    if type(module) not in SWAPPED or names != set(module._flat_weights_names):
+    names, usual = {parameter for parameter, _ in module.named_parameters()}, module._flat_weights_names
+    computed = ", ".join(name for name in usual if name not in names)
+    if is_parametrized(module):
         raise ValueError(
-            f"{where}: {type(module).__name__} is a subclass or parametrisation; "
+            f"{where}: its {computed} is parametrised; remove that first: "
+            "torch.nn.utils.parametrize.remove_parametrizations"
+        )
+    if type(module) not in SWAPPED or names > set(usual):
+        raise ValueError(
+            f"{where}: {type(module).__name__} is a subclass or has parameters of its own; "
             "only plain nn.LSTM and nn.GRU can be swapped"
+        )
+    if computed:
+        raise ValueError(
+            f"{where}: its {computed} is set by a hook; remove that first: "
+            "torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove"
         )
     if module.proj_size:
         raise ValueError(
@@ -147,14 +179,15 @@ def _swap(name: str, module: nn.RNNBase, cls: type[Unit], kwargs: dict[str, Any]
         "device": weight.device,
         "dtype": weight.dtype,
     }
-    settings |= kwargs
-    if issubclass(cls, GRU) and "hidden_bias" not in kwargs and settings.get("norm") is None:
-        settings["hidden_bias"] = bool(settings["bias"]) and _second_bias(module)
-    with warnings.catch_warnings():
-        if "dropout" not in kwargs:  # that it needs several layers torch has said before
-            warnings.filterwarnings("ignore", "dropout=.* acts between layers")
+    for given in kwargs:
+        if given in ("input_size", "hidden_size", *settings):
+            raise ValueError(f"{given} is taken from {name or 'model'}; it cannot be given")
+    if issubclass(cls, GRU) and kwargs.get("norm") is None:
+        settings["hidden_bias"] = _second_bias(module)
+    with warnings.catch_warnings():  # that dropout needs several layers torch has said before
+        warnings.filterwarnings("ignore", "dropout=.* acts between layers")
         try:
-            new = cls(module.input_size, module.hidden_size, **settings)
+            new = cls(module.input_size, module.hidden_size, **(settings | kwargs))
         except ValueError as error:  # a setting that does not fit this layer of all
             raise ValueError(f"cannot replace {name or 'model'}: {error}") from None
     new.lstm_state = isinstance(module, nn.LSTM) and new.parts == 1
