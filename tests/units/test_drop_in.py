@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 import torch
-from helpers import SINGLES, assert_same, parts
+from helpers import SINGLES, assert_same, parts, says
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -119,6 +119,26 @@ def test_selected_rows_of_the_state(name):
     _, (h, c) = rnn(X[:3])
     output, _ = rnn(X[3:, order], (h[:, order], c[:, order]))
     assert_same(output, rnn(X)[0][3:, order], atol=1e-6)
+
+
+H0 = torch.zeros(1, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "said"),
+    [
+        ((H0, torch.zeros(9, 9)), ValueError, ("state must have shape [1, 2, 4]", "got [9, 9]")),
+        ((H0, H0, H0), TypeError, ("a pair (h, c)", "got 3 tensors")),
+        ((H0,), TypeError, ("a pair (h, c)", "got 1 tensors")),
+        ((H0, None), TypeError, ("state must be made of tensors", "NoneType")),
+    ],
+    ids=["wrong c", "three", "one", "no c"],
+)
+@names
+def test_a_pair_that_is_none(name, state, error, said):
+    """A single state is read from h alone, but what nn.LSTM refuses is refused."""
+    with pytest.raises(error, match=says(*said)):
+        lstm_as(name)(X, state)
 
 
 @names

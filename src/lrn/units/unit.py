@@ -403,9 +403,9 @@ class Unit(nn.Module):
         shape = (layers * self.directions, batch, self.hidden_size)
         if state is None:
             return x.new_zeros(self.parts, *shape)
-        if self.lstm_state and isinstance(state, tuple | list):
-            state = state[0]  # the model handles nn.LSTM's (h, c); this unit's whole state is h
-        parts = check_state(self._name, state, self.parts, shape if batched else shape[::2], x)
+        # A model that handles nn.LSTM's (h, c) gives it to a unit whose whole state is h, too.
+        given = 2 if self.lstm_state and isinstance(state, tuple | list) else self.parts
+        parts = check_state(self._name, state, given, shape if batched else shape[::2], x)[: self.parts]
         stacked = parts[0].unsqueeze(0) if self.parts == 1 else torch.stack(parts)
         return stacked if batched else stacked.unsqueeze(2)
 
