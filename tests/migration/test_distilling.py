@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import pytest
 import torch
 from helpers import says
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, TensorDataset
 
 import lrn
 from lrn import progress
@@ -262,6 +263,14 @@ def test_a_loss_that_is_no_number_ends_it():
     assert all(torch.equal(value, good[name]) for name, value in student.state_dict().items())
 
 
+def test_a_teacher_whose_output_is_no_number_is_named():
+    teacher, student = pair()
+    with torch.no_grad():
+        teacher.head.bias[0] = torch.nan
+    with pytest.raises(FloatingPointError, match=says("the loss is nan at step 1", "the teacher's output")):
+        distill(teacher, student, inputs())
+
+
 # What it says -----------------------------------------------------------------------------------
 
 
@@ -276,6 +285,18 @@ def test_progress(monkeypatch, capsys):
     assert said.splitlines()[0].endswith(" left")
     distill(*pair(), inputs(), steps=3)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_student_that_has_become_worse_is_warned_of():
+    teacher, _ = pair()
+    student = copy.deepcopy(teacher)
+    with pytest.warns(
+        UserWarning, match=says("agrees less with the teacher than before", "100.00% to", "lr")
+    ):
+        distill(teacher, student, inputs(), steps=3, lr=0.5, loss=lambda mine, theirs: (mine + theirs).mean())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        distill(*pair(), inputs(), steps=60, lr=0.02)
 
 
 def test_the_report_prints_well():
@@ -303,7 +324,7 @@ def test_wrong_models():
     teacher, student = pair()
     with pytest.raises(ValueError, match=says("same model", "copy.deepcopy(teacher)")):
         distill(teacher, teacher, inputs())
-    with pytest.raises(TypeError, match=says("teacher must be an nn.Module, got function")):
+    with pytest.raises(TypeError, match=says("teacher must be an nn.Module, got a function")):
         distill(lambda x: x, student, inputs())
     student.head = teacher.head
     with pytest.raises(ValueError, match=says("they share head.weight")):
@@ -321,11 +342,55 @@ def test_wrong_models():
         ({"lr": 0}, "lr must be a positive number, got 0"),
         ({"clip": float("nan")}, "clip must be a positive number, got nan"),
         ({"valid": []}, "valid is empty"),
+        ({"states": -1}, "states must be a weight of 0 or more, got -1"),
+        ({"states": float("nan")}, "states must be a weight of 0 or more, got nan"),
     ],
 )
 def test_wrong_settings(kwargs, text):
     with pytest.raises(ValueError, match=text):
         distill(*pair(), inputs(), **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (lambda mine, theirs: (mine - theirs).square(), "a tensor of one number, got shape [8, 6, 4]"),
+        (lambda mine, theirs: (mine - theirs).square().mean().item(), "a tensor of one number, got a float"),
+        (lambda mine, theirs: None, "got a NoneType"),
+    ],
+    ids=["matrix", "float", "nothing"],
+)
+def test_a_loss_that_is_no_number_at_all(loss, said):
+    with pytest.raises(TypeError, match=says("loss must return", said)):
+        distill(*pair(), inputs(), loss=loss)
+
+
+def test_labels_in_a_batch():
+    """What a loader of labelled data gives is not what the model takes, and the way out is said."""
+
+    class Plain(Scorer):
+        def forward(self, x):
+            return super().forward(x)
+
+    teacher = Plain()
+    student = lrn.replace(copy.deepcopy(teacher), verbose=False)
+    x = inputs(1, 12, 6, 3)[0]
+    loader = DataLoader(TensorDataset(x, torch.zeros(12)), batch_size=4)
+    with pytest.raises(
+        TypeError, match=says("a batch of 2 is", "the model's arguments", "with labels", "call=")
+    ):
+        distill(teacher, student, loader)
+    assert distill(teacher, student, loader, call=lambda model, batch: model(batch[0])).steps == 3
+
+
+def test_an_error_of_the_model_is_left_as_it_is():
+    def forward(x, other):
+        raise TypeError("its own")
+
+    teacher, student = pair()
+    teacher.forward = forward
+    with pytest.raises(TypeError, match=r"^its own$"):
+        distill(teacher, student, [(inputs(1)[0], 1)])
 
 
 def test_wrong_batches():

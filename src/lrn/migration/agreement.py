@@ -25,6 +25,12 @@ class Agreement:
     states: dict[str, float] = field(default_factory=dict)
 
 
+def worse(before: Agreement, after: Agreement) -> bool:
+    """Whether a student agrees less than it did, in both figures where there are two."""
+    more = before.same is not None and after.same is not None and after.same > before.same
+    return after.explained < before.explained and not more
+
+
 class Variance:
     """The explained share of the variance, over any number of tensors ``[..., width]``.
 

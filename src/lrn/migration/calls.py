@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
+
+from lrn.checks import kind
 
 Call = Callable[[nn.Module, Any], Any]
 
@@ -20,10 +23,25 @@ def call(model: nn.Module, batch: Any) -> Any:
     [5, 6]
     """
     if isinstance(batch, tuple | list) and not isinstance(batch, PackedSequence):
-        return model(*batch)
+        try:
+            return model(*batch)
+        except TypeError:
+            _check_arguments(model, batch)
+            raise
     if isinstance(batch, Mapping):
         return model(**batch)
     return model(batch)
+
+
+def _check_arguments(model: nn.Module, batch: Sequence[Any]) -> None:
+    """An error if the model does not take as many arguments."""
+    try:
+        inspect.signature(model.forward).bind(*batch)
+    except TypeError as error:
+        raise TypeError(
+            f"a batch of {len(batch)} is the model's arguments, which {type(model).__name__} does not take "
+            f"({error}); with labels in it give call=lambda model, batch: model(batch[0])"
+        ) from None
 
 
 def outputs_of(result: Any) -> list[Tensor]:
@@ -42,6 +60,6 @@ def outputs_of(result: Any) -> list[Tensor]:
     if isinstance(result, Mapping):
         return [tensor for value in result.values() for tensor in outputs_of(value)]
     raise TypeError(
-        f"a model returned a {type(result).__name__}, of which the output is not known; "
+        f"a model returned {kind(result)}, of which the output is not known; "
         "give call=, a function of model and batch that returns it"
     )

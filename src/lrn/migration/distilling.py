@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lrn.checks import count
+from lrn.checks import count, kind
 from lrn.migration import calls
-from lrn.migration.agreement import Agreement, Tally
+from lrn.migration.agreement import Agreement, Tally, worse
 from lrn.progress import Line, clock
 from lrn.units import Unit
 
@@ -115,7 +116,7 @@ def distill(
     >>> report.after.explained > report.before.explained
     True
     """
-    _check(teacher, student, steps, epochs, lr, clip)
+    _check(teacher, student, steps, epochs, lr, clip, states)
     both = _Both(teacher, student, call, loss, float(states))
     start = time.perf_counter()
     with _modes(teacher, student), _seeded(seed), both.watched():
@@ -129,15 +130,27 @@ def distill(
     last = losses[-max(1, len(losses) // 10) :]
     mean = sum(last) / len(last) if last else math.nan
     taken = time.perf_counter() - start
+    if worse(before, after):
+        warnings.warn(
+            "the student agrees less with the teacher than before: variance explained "
+            f"{before.explained:.2%} to {after.explained:.2%}; try another lr than {lr:g}, or more steps",
+            stacklevel=2,
+        )
     return Report(len(losses), taken, mean, before, after, len(measured), interrupted)
 
 
 def _check(
-    teacher: nn.Module, student: nn.Module, steps: int | None, epochs: int | None, lr: float, clip: float
+    teacher: nn.Module,
+    student: nn.Module,
+    steps: int | None,
+    epochs: int | None,
+    lr: float,
+    clip: float,
+    states: float,
 ) -> None:
     for name, model in (("teacher", teacher), ("student", student)):
         if not isinstance(model, nn.Module):
-            raise TypeError(f"{name} must be an nn.Module, got {type(model).__name__}")
+            raise TypeError(f"{name} must be an nn.Module, got {kind(model)}")
     if teacher is student:
         raise ValueError(
             "teacher and student are the same model; lrn.replace changes a model in place: "
@@ -159,6 +172,8 @@ def _check(
     for name, number in (("lr", lr), ("clip", clip)):
         if not (isinstance(number, int | float) and 0 < number < math.inf):
             raise ValueError(f"{name} must be a positive number, got {number!r}")
+    if not (isinstance(states, int | float) and 0 <= states < math.inf):
+        raise ValueError(f"states must be a weight of 0 or more, got {states!r}")
 
 
 class _Source:
@@ -166,9 +181,7 @@ class _Source:
 
     def __init__(self, batches: Iterable[Any], steps: int | None, epochs: int | None) -> None:
         if isinstance(batches, Tensor | dict | str):
-            raise TypeError(
-                f"batches must be several inputs, a list for example, got a {type(batches).__name__}"
-            )
+            raise TypeError(f"batches must be several inputs, a list for example, got {kind(batches)}")
         self._again = batches
         self._rest = iter(batches)
         self._once = self._rest is batches
@@ -257,11 +270,19 @@ class _Both:
 
     def lost(self, batch: Any) -> Tensor:
         mine, theirs = self.run(batch)
-        total = torch.stack([self.loss(*pair) for pair in zip(mine, theirs, strict=True)]).mean()
+        losses = [_number(self.loss(*pair)) for pair in zip(mine, theirs, strict=True)]
+        total = torch.stack(losses).mean()
         if self.layers:
             apart = torch.stack([F.mse_loss(one, other) for _, one, other in self.states()])
             total = total + self.weight * apart.mean()
         return total
+
+    @torch.no_grad()
+    def taught(self, batch: Any) -> bool:
+        """Whether what the teacher gives are numbers."""
+        return all(
+            bool(output.isfinite().all()) for output in calls.outputs_of(self.call(self.teacher, batch))
+        )
 
     @torch.no_grad()
     def agreement(self, batches: list[Any]) -> Agreement:
@@ -274,6 +295,14 @@ class _Both:
         for module, mode in training:
             module.training = mode
         return tally.agreement()
+
+
+def _number(loss: Any) -> Tensor:
+    """What a loss has returned, which must be one number."""
+    if isinstance(loss, Tensor) and loss.numel() == 1:
+        return loss.squeeze()
+    given = f"shape {list(loss.shape)}" if isinstance(loss, Tensor) else kind(loss)
+    raise TypeError(f"loss must return a tensor of one number, got {given}")
 
 
 def _train(both: _Both, source: _Source, lr: float, clip: float, line: Line) -> tuple[list[float], bool]:
@@ -292,9 +321,10 @@ def _train(both: _Both, source: _Source, lr: float, clip: float, line: Line) -> 
                 loss = both.lost(batch)
             number = loss.item()
             if not math.isfinite(number):
-                raise FloatingPointError(
-                    f"the loss is {number} at step {step + 1}; try a smaller lr than {lr:g}"
-                )
+                way_out = f"try a smaller lr than {lr:g}"
+                if not both.taught(batch):
+                    way_out = "the teacher's output is not finite there"
+                raise FloatingPointError(f"the loss is {number} at step {step + 1}; {way_out}")
             loss.backward()
             nn.utils.clip_grad_norm_(trained, clip)
             optimizer.step()
