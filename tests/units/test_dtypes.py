@@ -8,6 +8,8 @@ import pytest
 import torch
 from helpers import VARIANTS, assert_same, make, parts, randn, random_state, states
 
+import lrn
+
 all_variants = pytest.mark.parametrize("variant", VARIANTS)
 BF16_STEP = 2.0**-8  # relative rounding error of bfloat16
 
@@ -70,6 +72,17 @@ def test_autocast_forward(variant, rows, bidirectional):
     scale = max(1.0, expected.abs().max().item())
     actual = output.float(), states(torch.Tensor.float, final)
     assert_same(actual, (expected, expected_final), atol=8 * BF16_STEP * scale)
+
+
+@pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("norm", [None, "layer"])
+@pytest.mark.parametrize("name", lrn.UNITS)
+def test_the_type_that_autocast_puts_out(name, norm, given):
+    """What docs/units.md says of it."""
+    wanted = {"lstm": torch.float32, "atr": given, "gru": given}.get(name, torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        output, state = lrn.make_unit(name, 3, 4, norm=norm)(torch.randn(5, 2, 3, dtype=given))
+    assert {tensor.dtype for tensor in (output, *parts(state))} == {torch.float32 if norm else wanted}
 
 
 @all_variants
