@@ -273,12 +273,37 @@ def test_nothing_to_say(shared):
     assert library.load(shared("ner")[1]).predict([" "]) == [{"words": [], "tags": [], "entities": []}]
 
 
+@pytest.mark.parametrize(
+    ("task", "texts", "says"),
+    [
+        ("lm", ["a", ""], "entry 1: the text is empty"),
+        ("lm", ["a", "b", " \n"], "entry 2: the text is empty"),
+        ("rc", [("Anna slept.", "Who?"), (" ", "Who?")], "entry 1: the text is empty"),
+        ("rc", [("Anna slept.", "")], "entry 0: the question is empty"),
+    ],
+)
+def test_a_text_without_which_there_is_no_answer(task, texts, says, shared):
+    """Which one it is, among many; and before the work on the others."""
+    with pytest.raises(ValueError, match=says):
+        library.load(shared(task)[1]).predict(texts)
+
+
+@pytest.mark.parametrize("given", ["hi", ["hi"], [("a", "b")]], ids=str)
+def test_a_model_that_is_called(given, shared):
+    with pytest.raises(TypeError, match=re.escape("for texts call its method: model.predict([…])")):
+        library.load(shared("doc")[1])(given)
+
+
 def test_options(shared):
     tagger, model = library.load(shared("ner")[1]), library.load(shared("lm")[1])
     assert tagger.predict(["Anna's."], split=True)[0]["words"] == ["Anna's."]
     assert len(model.predict(["a b"], words=3, temperature=0)[0]["continuation"].split(" ")) <= 4
-    with pytest.raises(ValueError, match=r"unknown option 'splt'; allowed: split; did you mean 'split'\?"):
+    with pytest.raises(
+        ValueError, match=r"unknown option 'splt'; allowed: details, split; did you mean 'split'\?"
+    ):
         tagger.predict(["a"], splt=True)
+    with pytest.raises(ValueError, match=r"unknown option 'foo'; allowed: details$"):
+        library.load(shared("doc")[1]).predict(["a"], foo=3)
     with pytest.raises(TypeError, match="words cannot be '3'; it is 50 by default"):
         model.predict(["a"], words="3")
     with pytest.raises(ValueError, match="unknown option 'files'"):
@@ -327,7 +352,18 @@ def test_a_place_that_is_none(shared, tmp_path):
         (tmp_path / name).write_text("")
         assert refused(tmp_path / name) == f"{tmp_path / name}: {ending}"
     assert refused(tmp_path / "none.safetensors") == f"there is no file {tmp_path / 'none.safetensors'}"
+    meant = "; did you mean '" + str(tmp_path / "model.safetensors") + "'?"
+    (tmp_path / "model.safetensors").write_text("")
+    wrong = tmp_path / "modle.safetensors"
+    assert refused(wrong) == f"there is no file {wrong}{meant}"
     assert refused(tmp_path) == f"{tmp_path} is not a run folder: it has no config.json"
+
+
+def test_a_run_that_is_not_there(shared, tmp_path):
+    """The run beside it that was meant, as the commands say it."""
+    (tmp_path / "lm-lrn-quick-1").symlink_to(shared("lm")[0])
+    wrong = tmp_path / "lm-lrn-quik-1"
+    assert refused(wrong) == f"there is no run folder {wrong}; did you mean '{tmp_path / 'lm-lrn-quick-1'}'?"
 
 
 def words(*entries):

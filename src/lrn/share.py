@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 import lrn
 from lrn import tasks
-from lrn.checks import EXTRAS, choice, install
+from lrn.checks import EXTRAS, choice, install, kind, nearest
 from lrn.files import write_whole
 from lrn.names import MODEL_FILE, TASKS
 from lrn.tasks.asking import Answer, checked, chosen
@@ -57,6 +57,8 @@ class TrainedModel(nn.Module):
 
     def forward(self, batch: Any) -> Any:
         """What the network says of a batch of the task's own making; texts are for :meth:`predict`."""
+        if isinstance(batch, str | list | tuple):
+            raise TypeError("this is called with a batch; for texts call its method: model.predict([…])")
         return self.model(batch)
 
     def predict(self, texts: Any, *, details: bool = False, **options: Any) -> list[Answer]:
@@ -186,7 +188,7 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> TrainedModel:
         model.predict(["In my opinion it was not dull."])
     """
     path = Path(path)
-    if path.is_dir():
+    if path.is_dir() or not (path.suffix or path.exists()):  # what is not there has no ending of a file's
         run = Run.open(path)
         with _hint(run.task):
             task = tasks.load(run.task)
@@ -194,7 +196,8 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> TrainedModel:
     if path.suffix.lower() != MODEL_FILE:
         raise ValueError(f"{path}: expected a file that ends in {MODEL_FILE}, or a run folder")
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+        there = [str(file) for file in path.parent.glob(f"*{MODEL_FILE}")]
+        raise FileNotFoundError(f"there is no file {path}{nearest(path, there)}")
     try:
         return _load(path).eval().to(device)
     except (RuntimeError, TypeError, LookupError, AssertionError) as error:  # of a model that cannot be
@@ -300,7 +303,7 @@ def _config(path: Path, header: dict[str, str]) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: its settings are not JSON ({error!s:.100})") from None
     if not isinstance(config, dict):
-        raise ValueError(f"{path} is damaged: its settings are no settings but a {type(config).__name__}")
+        raise ValueError(f"{path} is damaged: its settings are no settings but {kind(config)}")
     return config
 
 

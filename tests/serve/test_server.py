@@ -408,7 +408,7 @@ def test_texts_that_are_too_long(task, models):
 def test_what_a_model_cannot_answer_is_said(served):
     assert said(served("rc"), {"texts": ["", "Who?"]}) == (
         400,
-        {"error": "the text is empty: there is nothing to read"},
+        {"error": "entry 0: the text is empty: there is nothing to read"},
     )
 
 

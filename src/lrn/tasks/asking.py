@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from lrn.checks import choice
+from lrn.checks import choice, kind
 from lrn.training.config import fits
 
 Request = Sequence[str]
@@ -25,11 +25,13 @@ class Field:
         name: what it is called.
         most: characters that a page takes of it; `lrn predict` takes any number.
         lines: how tall its box is on a page.
+        blank: whether there is an answer without a word in it.
     """
 
     name: str
     most: int
     lines: int = 2
+    blank: bool = True
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def checked(requests: Any, names: Sequence[Field]) -> list[Request]:
     """
     wanted = "a text" if len(names) == 1 else " and ".join(f"a {field.name}" for field in names)
     if isinstance(requests, str | bytes) or not isinstance(requests, Sequence):
-        given = f"the text {requests[:40]!r}" if isinstance(requests, str) else f"a {type(requests).__name__}"
+        given = f"the text {requests[:40]!r}" if isinstance(requests, str) else kind(requests)
         raise TypeError(f"expected a list, {wanted} for each entry, got {given}")
     found: list[Request] = []
     for number, request in enumerate(requests):
@@ -73,6 +75,8 @@ def checked(requests: Any, names: Sequence[Field]) -> list[Request]:
             raise TypeError(f"entry {number}: expected {wanted}, got {request!r:.60}")
         for field, text in zip(names, texts, strict=True):
             _check_text(text, f"entry {number}: the {field.name}")
+            if not (field.blank or text.strip()):
+                raise ValueError(f"entry {number}: the {field.name} is empty: there is nothing to read")
         found.append(list(texts))
     return found
 
@@ -86,10 +90,11 @@ def _check_text(text: str, what: str) -> None:
 
 
 def chosen(kind: type[Any], known: Settings, given: Mapping[str, Any]) -> Any:
-    """The settings of a prediction with the ``given`` ones, which must be ``known`` and fit."""
+    """The settings of a prediction with the ``given`` ones, which must be ``known`` and fit; ``details``
+    is no setting, but allowed beside them."""
     defaults = {field.name: field.default for field in fields(kind)}
     for name, value in given.items():
-        choice("option", name, tuple(known))
+        choice("option", name, ("details", *known))
         if not fits(value, defaults[name]):
             raise TypeError(f"{name} cannot be {value!r:.40}; it is {defaults[name]!r} by default")
     return kind(**given)

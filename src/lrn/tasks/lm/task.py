@@ -206,7 +206,7 @@ class LMTask(Task[LMConfig, Corpus, Kept, LanguageModel]):
     """Language modelling: Penn Treebank, WikiText-2, Python's own documentation, or any text."""
 
     name, title = "lm", "Language modelling"
-    fields = (Field("text", 10_000, lines=3),)
+    fields = (Field("text", 10_000, lines=3, blank=False),)
     choices: ClassVar[Settings] = {
         "words": Slider("words", 30, 1, 200),
         "temperature": Slider("temperature", 0.8, 0, 2, 0.1),

@@ -126,7 +126,7 @@ class RCTask(Task[RCConfig, Dataset, Kept, ReadingModel]):
     """Reading comprehension: SQuAD v1.1, files of its form, or texts of our own making."""
 
     name, title = "rc", "Reading comprehension"
-    fields = (Field("text", 6_000, lines=6), Field("question", 500, lines=1))
+    fields = (Field("text", 6_000, lines=6, blank=False), Field("question", 500, lines=1, blank=False))
     choices: ClassVar[Settings] = {"best": Slider("answers", 3, 1, 5)}
     monitor = "f1"
     tests_last_epoch = True
