@@ -15,7 +15,7 @@ names = pytest.mark.parametrize("name", lrn.UNITS)
 
 
 @pytest.mark.parametrize(
-    ("given", "near"), [("lsrn", "lrn"), ("LSTM", "lstm"), ("lstmm", "lstm"), ("olnr", "olrn")]
+    ("given", "near"), [("lsrn", "lrn"), ("LSTMM", "lstm"), ("lstmm", "lstm"), ("olnr", "olrn")]
 )
 def test_unknown_unit(given, near):
     """All names, and the nearest one if there is one near."""
@@ -23,6 +23,36 @@ def test_unknown_unit(given, near):
     words += [f"did you mean '{near}'?"] if near else []
     with pytest.raises(ValueError, match=says(*words)):
         lrn.make_unit(given, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (None, "a NoneType"),
+        (3, "an int"),
+        (lrn.LRN(3, 4), "an LRN"),
+        (torch.nn.LSTM, "the class LSTM"),
+        (lrn.Unit, "the class Unit"),
+        (lrn.CustomUnit, "the class CustomUnit"),
+    ],
+    ids=["None", "number", "unit", "torch's", "Unit", "CustomUnit"],
+)
+@pytest.mark.parametrize(
+    "call",
+    [lambda unit: lrn.make_unit(unit, 3, 4), lambda unit: lrn.replace(torch.nn.LSTM(3, 4), unit)],
+    ids=["make_unit", "replace"],
+)
+def test_what_is_no_unit(call, given, said):
+    """The same words wherever a unit is asked for."""
+    with pytest.raises(TypeError, match=says("unit must be a name (lrn, ", "or the class of a unit", said)):
+        call(given)
+
+
+@names
+def test_any_case_and_the_class(name):
+    kind = getattr(lrn, name.upper())
+    for unit in (name, name.upper(), name.title(), kind, type("Mine", (kind,), {})):
+        assert isinstance(lrn.make_unit(unit, 3, 4), kind)
 
 
 @names

@@ -11,11 +11,10 @@ from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 from torch.optim import Optimizer
 
-from lrn.checks import choice, kind
+from lrn.checks import kind
 from lrn.migration import optimizers
 from lrn.migration.carried import Swap, carry_flags, carry_hooks, describe, keeps_weights, lost
-from lrn.names import UNITS
-from lrn.units import CLASSES, GRU, Unit
+from lrn.units import GRU, Unit, unit_class
 
 SWAPPED = (nn.LSTM, nn.GRU)
 SKIPPED = (nn.RNN, nn.LSTMCell, nn.GRUCell, nn.RNNCell)
@@ -44,7 +43,7 @@ def replace(
 
     Args:
         model: the model, or a single layer, in whose place the new unit is returned.
-        unit: the name of a unit, in any case, or its class.
+        unit: the name of a unit, in any case, or its class; one of your own too.
         optimizer: one or several that were made for ``model`` already, to be mended.
         verbose: print a line for each swap.
         kwargs: settings of the unit that the layer has not (``norm="layer"``, ``residual=True``, …).
@@ -63,7 +62,7 @@ def replace(
             f"model must be an nn.Module, got {kind(model)}"
             + "; the model comes first: lrn.replace(model, unit)" * isinstance(unit, nn.Module)
         )
-    cls = _class_of(unit)
+    cls = unit_class(unit)
     modules = list(model.named_modules(remove_duplicate=False))
     found = {name: module for name, module in modules if isinstance(module, SWAPPED)}
     skipped = [f"{name or 'model'} ({what})" for name, module in modules if (what := _unswappable(module))]
@@ -100,14 +99,6 @@ def replace(
         setattr(model.get_submodule(parent), child, swap.new)
     optimizers.watch(swaps.values())
     return model
-
-
-def _class_of(unit: str | type[Unit]) -> type[Unit]:
-    if isinstance(unit, type) and issubclass(unit, Unit) and hasattr(unit, "gates"):
-        return unit
-    if not isinstance(unit, str):
-        raise TypeError(f"unit must be a name ({', '.join(UNITS)}) or the class of a unit, got {kind(unit)}")
-    return CLASSES[choice("unit", unit.lower() if unit.lower() in UNITS else unit, UNITS)]
 
 
 def _unswappable(module: nn.Module) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from lrn import own
+from lrn.checks import kind
 from lrn.names import UNITS
 from lrn.units.atr import ATR
 from lrn.units.custom import CustomUnit
@@ -20,22 +21,32 @@ CLASSES: dict[str, type[Unit]] = {
 """The class of every unit by its name."""
 
 
-def unit_class(name: str) -> type[Unit]:
-    """The class of a unit: one of ours, or a user's own by its module and name, ``my_module:MyUnit``.
+def unit_class(unit: str | type[Unit]) -> type[Unit]:
+    """The class of a unit: itself, one of ours by its name in any case, or a user's own by its module and
+    name, ``my_module:MyUnit``.
 
     >>> unit_class("lrn")
     <class 'lrn.units.lrn.LRN'>
     """
-    if not own.is_own(name):
-        return CLASSES[own.check("unit", name)]
-    found = own.find(name)
-    if not isinstance(found, type) or not issubclass(found, Unit) or not hasattr(found, "gates"):
-        raise ValueError(f"unit {name}: it must be a class that inherits lrn.CustomUnit, got {found!r}")
+    if _is_unit(unit):
+        return unit
+    if not isinstance(unit, str):
+        raise TypeError(f"unit must be a name ({', '.join(UNITS)}) or the class of a unit, got {kind(unit)}")
+    if not own.is_own(unit):
+        return CLASSES[own.check("unit", unit.lower() if unit.lower() in UNITS else unit)]
+    found = own.find(unit)
+    if not _is_unit(found):
+        raise ValueError(f"unit {unit}: it must be a class that inherits lrn.CustomUnit, got {found!r}")
     return found
 
 
-def make_unit(name: str, input_size: int, hidden_size: int, *args: Any, **kwargs: Any) -> Unit:
-    """A unit by name, or by that of a class of your own; the other arguments are the unit's own.
+def _is_unit(unit: object) -> TypeGuard[type[Unit]]:
+    """Whether it is the class of a unit that can be made."""
+    return isinstance(unit, type) and issubclass(unit, Unit) and hasattr(unit, "gates")
+
+
+def make_unit(name: str | type[Unit], input_size: int, hidden_size: int, *args: Any, **kwargs: Any) -> Unit:
+    """A unit by its name or its class, one of your own too; the other arguments are the unit's own.
 
     >>> import lrn
     >>> lrn.make_unit("olrn", 3, 4, bidirectional=True)
