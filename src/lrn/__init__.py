@@ -58,7 +58,9 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module 'lrn' has no attribute {name!r}")
+        from lrn.checks import nearest
+
+        raise AttributeError(f"module 'lrn' has no attribute {name!r}{nearest(name, __all__)}")
     from importlib import import_module
 
     value = getattr(import_module(_HOME.get(name, "lrn.units")), name)

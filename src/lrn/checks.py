@@ -60,7 +60,7 @@ def nearest(value: object, allowed: Sequence[str], before: str = "") -> str:
     "; did you mean '--hidden'?"
     """
     typed = str(value).lower()[:100]
-    likeness = {name: 1 - _distance(typed, name) / max(len(typed), len(name), 1) for name in allowed}
+    likeness = {name: 1 - _distance(typed, name.lower()) / max(len(typed), len(name), 1) for name in allowed}
     best = max(likeness, key=likeness.__getitem__, default="")
     return f"; did you mean '{before}{best}'?" if best and likeness[best] >= 0.5 else ""
 

@@ -74,8 +74,63 @@ def test_unknown_activation(name):
 @pytest.mark.parametrize("name", [name for name in lrn.UNITS if name not in ACTIVATED])
 def test_no_activation_to_choose(name):
     """Units without the choice do not silently take it."""
-    with pytest.raises(TypeError, match="activation"):
+    with pytest.raises(
+        TypeError, match=says(f"{name.upper()} has no argument 'activation'; allowed: input_size")
+    ):
         lrn.make_unit(name, 3, 4, activation="tanh")
+
+
+class Own(lrn.LRN):
+    def __init__(self, size, *args, **kwargs):
+        super().__init__(size, size, *args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda kind: kind(8, 16, bidirectionl=True), "bidirectionl'; .*; did you mean 'bidirectional'[?]$"),
+        (
+            lambda kind: kind(8, 16, proj_size=4),
+            "has no argument 'proj_size'; allowed: input_size, .*, dtype",
+        ),
+        (lambda kind: kind(8, hiden_size=16), "'hiden_size'; .*; did you mean 'hidden_size'[?]$"),
+        (lambda kind: kind(), ": missing a required argument: 'input_size'$"),
+        (lambda kind: kind(8, 16, 1, True, False, 0.0, False, "rms"), ": too many positional arguments$"),
+        (lambda kind: kind(8, 16, input_size=3), ": multiple values for argument 'input_size'$"),
+        (
+            lambda kind: lrn.replace(torch.nn.LSTM(3, 4), kind, nrm="rms"),
+            "'nrm'; .*; did you mean 'norm'[?]$",
+        ),
+    ],
+    ids=["misspelt", "torch's", "misspelt and missing", "none", "too many", "twice", "in replace"],
+)
+@pytest.mark.parametrize("kind", [getattr(lrn, name.upper()) for name in lrn.UNITS], ids=lrn.UNITS)
+def test_arguments_that_are_not_there(kind, call, said):
+    """In the name of the unit, whichever class has the constructor."""
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}.*{said}"):
+        call(kind)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: Own(), "Own: missing a required argument: 'size'"),
+        (lambda: Own(8, nrm="rms"), "Own has no argument 'nrm'; allowed: input_size"),
+        (lambda: Own(8, device=3.5), "device"),
+    ],
+    ids=["the user's", "ours", "none of both"],
+)
+def test_arguments_of_a_class_of_ones_own(call, said):
+    """And what is wrong with something else is left as it is."""
+    with pytest.raises(TypeError, match=said):
+        call()
+
+
+@pytest.mark.parametrize(("given", "meant"), [("lstm", "LSTM"), ("Lrn", "LRN"), ("makeunit", "make_unit")])
+def test_a_name_that_the_package_has_not(given, meant):
+    with pytest.raises(AttributeError, match=says(f"module 'lrn' has no attribute '{given}'", f"'{meant}'?")):
+        getattr(lrn, given)
+    assert not hasattr(lrn, "__wrapped__")
 
 
 def test_a_second_bias_without_a_first():
@@ -121,11 +176,20 @@ def test_dropout_with_one_layer_warns(name):
         lrn.make_unit(name, 3, 4, dropout=0.0)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda kind: kind(3, 4, dropout=0.5),
+        lambda kind: lrn.make_unit(kind, 3, 4, dropout=0.5),
+        lambda kind: type("Mine", (kind,), {})(3, 4, dropout=0.5),
+    ],
+    ids=["class", "make_unit", "subclass"],
+)
 @names
-def test_dropout_warning_points_at_the_caller(name):
+def test_dropout_warning_points_at_the_caller(name, call):
     """The line to change is the user's, not one inside the package."""
     with pytest.warns(UserWarning, match="only one") as caught:
-        getattr(lrn, name.upper())(3, 4, dropout=0.5)
+        call(getattr(lrn, name.upper()))
     assert [warning.filename for warning in caught] == [__file__]
 
 

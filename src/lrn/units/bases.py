@@ -90,7 +90,6 @@ class Activated(Unit):
     """A unit whose output activation g is a choice: "tanh" or "identity"."""
 
     activations = tuple(ACTIVATIONS)
-    _frames = 3
 
     def __init__(
         self,

@@ -29,7 +29,6 @@ class GRU(FusedUnit):
     gates = 3
     hidden_gates = 3
     forget_gate = 1
-    _frames = 3
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import PackedSequence
 from lrn import recurrence
 from lrn.checks import choice, count
 from lrn.recurrence import Rows, cells, packing
+from lrn.units.arguments import named, outside
 from lrn.units.checks import (
     check_input,
     check_kind,
@@ -84,8 +85,13 @@ class Unit(nn.Module):
     )
     input_gate: ClassVar[int | None] = None  # the one that says what is let in, where it is another
     activations: ClassVar[tuple[str, ...]] = ()  # what ``activation`` may be, where there is a choice
-    _frames: ClassVar[int] = 2  # from a warning in __init__ to the caller's line
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = named(cls.__init__)  # type: ignore[method-assign]
+
+    @named
     def __init__(
         self,
         input_size: int,
@@ -111,7 +117,7 @@ class Unit(nn.Module):
         if dropout and num_layers == 1:
             warnings.warn(
                 f"dropout={dropout} acts between layers and this unit has only one",
-                stacklevel=self._frames,
+                stacklevel=outside(),
             )
         self.input_size = input_size
         self.hidden_size = hidden_size
