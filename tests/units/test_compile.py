@@ -252,3 +252,13 @@ def test_gradients_of_the_ops(op, ragged):
             (given[n],),
             fast_mode=True,
         )
+
+
+@pytest.mark.parametrize("lengths", [[6, 2], [-1, 2]], ids=str)
+@pytest.mark.parametrize("norm", [None, "layer"])
+@every_unit
+def test_wrong_lengths_in_compiled_code(name, norm, lengths):
+    """They are known only when it runs, and are looked at by then."""
+    run = torch.compile(make(name, norm=norm), backend="aot_eager", fullgraph=True)
+    with pytest.raises((RuntimeError, ValueError), match=f"lengths must be from 0 to 5, got {lengths[0]}"):
+        run(randn(5, 2, 3), lengths=torch.tensor(lengths))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from helpers import PAIRS, SINGLES, says
@@ -100,13 +101,19 @@ WRONG_LENGTHS = {
     "negative": ([3, -1], ValueError, ("must not be negative", "got -1")),
     "floats": ([3.0, 2.0], TypeError, ("whole numbers", "got torch.float32")),
     "float tensor": (torch.tensor([3.0, 2.0]).double(), TypeError, ("whole numbers", "got torch.float64")),
-    "bools": (torch.tensor([True, False]), TypeError, ("whole numbers", "got torch.bool")),
+    "bools": (torch.tensor([True, False]), TypeError, ("whole numbers", "got torch.bool", "mask.sum(")),
+    "a mask": (torch.ones(2, 5) > 0, TypeError, ("whole numbers", "of a mask [B, T] they are mask.sum(1)")),
+    "beyond all numbers": ([10**20, 1], ValueError, ("whole numbers from 0 to 5", "[1000000")),
+    "words": (["a", "b"], ValueError, ("whole numbers from 0 to 5", "['a', 'b']")),
+    "a word": ("54", TypeError, ("a tensor or a sequence of whole numbers", "got a str")),
+    "an array of floats": (np.array([3.0, 2.0]), TypeError, ("whole numbers", "got torch.float32")),
+    "an array of one number": (np.array(3), TypeError, ("got an int",)),
     "too few": ([3], ValueError, ("one entry a row, [2]", "got [1]")),
     "too many": ([3, 2, 1], ValueError, ("one entry a row, [2]", "got [3]")),
     "none at all": ([], ValueError, ("one entry a row, [2]", "got [0]")),
     "two dimensions": (torch.tensor([[3, 2]]), ValueError, ("[2]", "got [1, 2]")),
     "a tensor of one number": (torch.tensor(3), ValueError, ("[2]", "got []")),
-    "a number": (3, TypeError, ("lengths", "int")),
+    "a number": (3, TypeError, ("lengths", "got an int")),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from helpers import VARIANTS, assert_same, gradients, make, randn, random_state, settings, states, tensors
@@ -176,7 +177,7 @@ def test_all_rows_empty(variant):
     assert_same(final, start, atol=0)
 
 
-@pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.uint8, list, tuple])
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.uint8, list, tuple, np.array])
 def test_any_kind_of_whole_lengths(kind):
     """Lengths come as lists from collate functions and as small integers from data sets."""
     unit, x, lengths = make("lrn"), randn(4, 2, 3), [3, 1]

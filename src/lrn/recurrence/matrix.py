@@ -194,15 +194,28 @@ def _kernel(
 # As ops ----------------------------------------------------------------------------------------------------
 
 
+def _known(lengths: Tensor | None, x: Tensor, batch_first: bool) -> list[int] | None:
+    """Lengths that the host has. Nobody has looked at them before: where the op was called from, they were
+    unknown."""
+    if lengths is None or not lengths.is_cpu:
+        return None
+    known, steps = lengths.tolist(), x.shape[1 if batch_first else 0]
+    wrong = [length for length in known if not 0 <= length <= steps]
+    if wrong:
+        raise ValueError(f"lengths must be from 0 to {steps}, got {wrong[0]}")
+    return known
+
+
 def _run_walk(*args: Any) -> Results:
     x, state, weight, bias, scale, lengths, batch_sizes, reset, cell, norm, direction, batch_first = args
-    rows = Rows(state.shape[2], batch_first, lengths, batch_sizes, reset)
+    known = _known(lengths, x, batch_first)
+    rows = Rows(state.shape[2], batch_first, lengths, batch_sizes, reset, known)
     return definition(cell, x, state, weight, bias, scale, rows, direction, norm)
 
 
 def _run_fused(*args: Any) -> Results:
     x, state, *stacked, lengths, batch_sizes, cell, batch_first = args
-    known = lengths.tolist() if lengths is not None and lengths.is_cpu else None
+    known = _known(lengths, x, batch_first)
     rows = Rows(state.shape[2], batch_first, lengths, batch_sizes, host_lengths=known)
     weights: Any = list(zip(*(_unstacked(each, state.shape[1]) for each in stacked), strict=True))
     return _fused(cell, x, state, weights, rows, torch.is_grad_enabled())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from lrn.checks import kind
 from lrn.recurrence import modes
 from lrn.units.tracing import refuse_proxy
 
@@ -84,14 +86,25 @@ def check_lengths(
     """The lengths on ``device``, and as numbers where the host has them: none is read back from a device."""
     known = None
     if not isinstance(lengths, Tensor):
-        if not isinstance(lengths, Sequence):
-            raise TypeError(f"lengths must be a tensor or a sequence, got {type(lengths).__name__}")
-        known = list(lengths)
-        lengths = torch.tensor(known, dtype=None if known else torch.int64)
+        numbers: Any = lengths
+        if hasattr(numbers, "__array__"):  # numpy's, which need not be imported for it
+            numbers = numbers.tolist()
+        if not isinstance(numbers, Sequence) or isinstance(numbers, str):
+            raise TypeError(f"lengths must be a tensor or a sequence of whole numbers, got {kind(numbers)}")
+        known = list(numbers)
+        try:
+            lengths = torch.tensor(known, dtype=None if known else torch.int64)
+        except (
+            TypeError,
+            ValueError,
+            RuntimeError,
+        ):  # texts, rows of their own, numbers of more than 64 bits
+            raise ValueError(f"lengths must be whole numbers from 0 to {steps}, got {known!r:.60}") from None
     elif modes.readable(lengths):
         known = lengths.tolist()
     if lengths.dtype not in INTEGERS:
-        raise TypeError(f"lengths must be whole numbers, got {lengths.dtype}")
+        mask = "; of a mask [B, T] they are mask.sum(1)" if lengths.dtype == torch.bool else ""
+        raise TypeError(f"lengths must be whole numbers, got {lengths.dtype}{mask}")
     if tuple(lengths.shape) != (batch,):
         raise ValueError(f"lengths must have one entry a row, [{batch}], got {list(lengths.shape)}")
     if known and not modes.compiling():  # compiled code leaves this to the engine
