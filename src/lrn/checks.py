@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -104,10 +105,27 @@ def _distance(a: str, b: str) -> int:
     return row[-1]
 
 
-def count(what: str, given: object) -> None:
-    """An error unless it is a positive whole number."""
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+def count(what: str, given: Any) -> int:
+    """``given``, which may be one of numpy's; an error unless it is a positive whole number."""
+    whole = hasattr(given, "__index__") and not isinstance(given, bool)
+    if not whole or (number := operator.index(given)) < 1:
         raise ValueError(f"{what} must be a positive whole number, got {given!r}")
+    return number
+
+
+def flag(what: str, given: Any) -> bool:
+    """``given`` as a bool; an error if it is a text, for example, which would be true whatever it says."""
+    if given not in (True, False):
+        raise TypeError(f"{what} must be True or False, got {given!r}")
+    return bool(given)
+
+
+def share(what: str, given: Any) -> float:
+    """``given``; an error unless it is a probability, 1 included."""
+    number = hasattr(given, "__float__") and not isinstance(given, bool)
+    if not (number and 0 <= given <= 1):
+        raise ValueError(f"{what} must be a probability from 0 to 1, got {given!r}")
+    return float(given)
 
 
 # Settings: the attributes of a dataclass --------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from helpers import ACTIVATED, says
@@ -157,7 +158,32 @@ def test_counts_are_positive_whole_numbers(name, what, given):
         lrn.make_unit(name, **sizes)
 
 
-@pytest.mark.parametrize("given", [1.5, -0.1, float("nan"), True])
+@names
+def test_counts_of_numpys(name):
+    """As they come from the shape of an array."""
+    unit = lrn.make_unit(name, np.int64(3), np.int32(4), np.int64(2))
+    assert [type(size) for size in (unit.input_size, unit.hidden_size, unit.num_layers)] == [int] * 3
+    assert unit(torch.zeros(5, 2, 3))[0].shape == (5, 2, 4)
+
+
+@pytest.mark.parametrize("what", ["bias", "batch_first", "bidirectional", "residual"])
+@pytest.mark.parametrize("given", ["False", "yes", None, 2])
+@names
+def test_flags_are_true_or_false(name, what, given):
+    """A text of a configuration is true, whatever it says."""
+    with pytest.raises(TypeError, match=says(f"{what} must be True or False, got {given!r}")):
+        lrn.make_unit(name, 3, 4, **{what: given})
+
+
+def test_flags_that_are_as_good():
+    """Numbers, as nn.LSTM takes them; and GRU's own flag."""
+    unit = lrn.GRU(3, 4, bias=np.bool_(True), bidirectional=1, batch_first=0)
+    assert repr(unit) == "GRU(3, 4, bidirectional=True)"
+    with pytest.raises(TypeError, match="hidden_bias must be True or False, got 'no'"):
+        lrn.GRU(3, 4, hidden_bias="no")
+
+
+@pytest.mark.parametrize("given", [1.5, -0.1, float("nan"), True, "0.5"])
 @names
 def test_dropout_is_a_probability(name, given):
     """A percentage is not one."""

@@ -92,13 +92,9 @@ def check_lengths(
         if not isinstance(numbers, Sequence) or isinstance(numbers, str):
             raise TypeError(f"lengths must be a tensor or a sequence of whole numbers, got {kind(numbers)}")
         known = list(numbers)
-        try:
+        try:  # texts, lists of lists and numbers of more than 64 bits make no tensor
             lengths = torch.tensor(known, dtype=None if known else torch.int64)
-        except (
-            TypeError,
-            ValueError,
-            RuntimeError,
-        ):  # texts, rows of their own, numbers of more than 64 bits
+        except (TypeError, ValueError, RuntimeError):
             raise ValueError(f"lengths must be whole numbers from 0 to {steps}, got {known!r:.60}") from None
     elif modes.readable(lengths):
         known = lengths.tolist()

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lrn.checks import flag
 from lrn.units.fused import FusedUnit
 
 
@@ -46,11 +47,11 @@ class GRU(FusedUnit):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        if hidden_bias and not bias:
+        self.hidden_bias = flag("hidden_bias", hidden_bias)
+        if self.hidden_bias and not bias:
             raise ValueError(
                 "hidden_bias=True is a second bias beside the first, which bias=False takes away"
             )
-        self.hidden_bias = hidden_bias
         super().__init__(
             input_size,
             hidden_size,

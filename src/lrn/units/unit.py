@@ -17,7 +17,7 @@ from torch import Tensor, fx, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from lrn import recurrence
-from lrn.checks import choice, count
+from lrn.checks import choice, count, flag, share
 from lrn.recurrence import Rows, cells, packing
 from lrn.units.arguments import named, outside
 from lrn.units.checks import (
@@ -108,34 +108,29 @@ class Unit(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        count("input_size", input_size)
-        count("hidden_size", hidden_size)
-        count("num_layers", num_layers)
-        choice("norm", norm, NORMS)
-        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
-            raise ValueError(f"dropout must be a probability from 0 to 1, got {dropout!r}")
-        if dropout and num_layers == 1:
+        self.input_size = count("input_size", input_size)
+        self.hidden_size = count("hidden_size", hidden_size)
+        self.num_layers = count("num_layers", num_layers)
+        self.bias = flag("bias", bias)
+        self.batch_first = flag("batch_first", batch_first)
+        self.bidirectional = flag("bidirectional", bidirectional)
+        self.residual = flag("residual", residual)
+        self.norm = choice("norm", norm, NORMS)
+        self.dropout = share("dropout", dropout)
+        if self.dropout and self.num_layers == 1:
             warnings.warn(
                 f"dropout={dropout} acts between layers and this unit has only one",
                 stacklevel=outside(),
             )
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.num_layers = num_layers
-        self.bias = bias
-        self.batch_first = batch_first
-        self.dropout = float(dropout)
-        self.bidirectional = bidirectional
-        self.norm = norm
-        self.residual = residual
         # Set by lrn.replace where the model's code unpacks nn.LSTM's (h, c); see _read_state.
         self.lstm_state = False
-        if residual and not any(map(self._adds_input, range(num_layers))):
+        if self.residual and not any(map(self._adds_input, range(self.num_layers))):
+            out = self.hidden_size * self.directions
             raise ValueError(
                 "residual=True needs a layer whose output is as wide as its input; the only one of this "
-                f"{self._name} reads {input_size} features and puts out {hidden_size * self.directions}"
+                f"{self._name} reads {self.input_size} features and puts out {out}"
             )
-        for layer in range(num_layers):
+        for layer in range(self.num_layers):
             width = self._width(layer)
             for suffix in self._suffixes(layer):
                 for name, shape in self._shapes(width).items():
