@@ -234,6 +234,32 @@ def test_a_wrong_name_is_said(module, name, said):
         unit_class(name)
 
 
+@pytest.mark.parametrize(
+    ("advance", "kind"),
+    [
+        (lambda self, x, state, learnt: (learnt.vectors["u"] * state[0],), KeyError),
+        (lambda self, x, state, learnt: [q for q, v, w in [x]], ValueError),
+        (lambda self, x, state, learnt: [h * c for h, c in [state]], ValueError),
+        (lambda self, x, state, learnt: (x[0] @ state[0],), RuntimeError),
+    ],
+    ids=["a vector", "products", "states", "shapes"],
+)
+def test_an_error_inside_a_step_says_what_the_step_has(advance, kind):
+    unit = new(advance=advance, gates=2, vectors=("v",))(N, H)
+    with pytest.raises(kind) as caught:
+        unit(torch.randn(T, B, N))
+    (note,) = caught.value.__notes__
+    assert note == "in Mine.advance: x has 2 tensors (gates), state has 1 (parts), learnt.vectors has v"
+
+
+@pytest.mark.parametrize("kind", [lrn.CustomUnit, lrn.Unit])
+def test_a_class_to_inherit_from_is_no_unit(kind):
+    with pytest.raises(
+        TypeError, match=says(f"{kind.__name__} is no unit itself", "inherits lrn.CustomUnit")
+    ):
+        kind(N, H)
+
+
 # In the commands -----------------------------------------------------------------------------------
 
 SMALL = (

@@ -100,10 +100,21 @@ class CustomUnit(Unit):
         )
         for x, start, suffix, backward in directions:
             step = self._step_of(suffix)
-            output, final = rows.walk(step, x, tuple(start.unbind(0)), reverse=backward)
+            try:
+                output, final = rows.walk(step, x, tuple(start.unbind(0)), reverse=backward)
+            except Exception as error:
+                error.add_note(self._about())
+                raise
             outputs.append(output)
             finals.append(torch.stack(final))
         return torch.cat(outputs, -1), torch.stack(finals, 1)
+
+    def _about(self) -> str:
+        """What a step has to work with."""
+        return (
+            f"in {self._name}.advance: x has {self.gates} tensors (gates), state has {self.parts} (parts), "
+            f"learnt.vectors has {', '.join(self.vectors) or 'none'}"
+        )
 
     def _step_of(self, suffix: str) -> Callable[[Tensor, State], State]:
         """The step of one direction of a layer, whose parameters end with the suffix."""

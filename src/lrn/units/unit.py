@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from lrn import recurrence
 from lrn.checks import choice, count, flag, share
+from lrn.names import UNITS
 from lrn.recurrence import Rows, cells, packing
 from lrn.units.arguments import named, outside
 from lrn.units.checks import (
@@ -108,6 +109,11 @@ class Unit(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        if not hasattr(self, "gates"):
+            raise TypeError(
+                f"{self._name} is no unit itself: it takes a class that inherits lrn.CustomUnit, or one of "
+                f"lrn's own ({', '.join(UNITS)})"
+            )
         self.input_size = count("input_size", input_size)
         self.hidden_size = count("hidden_size", hidden_size)
         self.num_layers = count("num_layers", num_layers)
