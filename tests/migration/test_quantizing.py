@@ -163,7 +163,7 @@ def test_nothing_to_quantize(model, words):
 
 
 def test_wrong_arguments():
-    with pytest.raises(TypeError, match=says("model must be an nn.Module, got str")):
+    with pytest.raises(TypeError, match=says("model must be an nn.Module, got a str")):
         lrn.quantize("model")
     with pytest.raises(ValueError, match="tokens must be a positive whole number, got 0"):
         lrn.quantize(lrn.LRN(3, 4), tokens=0)

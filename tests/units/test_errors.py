@@ -82,7 +82,7 @@ def test_integers_are_wrong_under_autocast_too(unit):
 @pytest.mark.parametrize("call", ["forward", "step", "project", "recur"])
 def test_not_a_tensor(unit, call, given):
     """Says what it is instead, whichever way the unit is called."""
-    with pytest.raises(TypeError, match=says("must be a Tensor", type(given).__name__)):
+    with pytest.raises(TypeError, match=says("must be a Tensor", f"got a {type(given).__name__}")):
         getattr(unit, call)(given)
 
 
@@ -179,7 +179,7 @@ def test_pair_for_a_single_state(name):
 def test_single_state_for_a_pair(name):
     """Half a state, or too much of one."""
     unit, x, state = lrn.make_unit(name, 3, 4), torch.zeros(5, 2, 3), torch.zeros(1, 2, 4)
-    with pytest.raises(TypeError, match=says("a pair (h, c)", "[1, 2, 4]", "got Tensor")):
+    with pytest.raises(TypeError, match=says("a pair (h, c)", "[1, 2, 4]", "got a Tensor")):
         unit(x, state)
     with pytest.raises(TypeError, match=says("a pair (h, c)", "got 3 tensors")):
         unit(x, (state, state, state))
@@ -190,6 +190,8 @@ def test_pair_of_something_else(name):
     """The pair's entries are tensors too."""
     with pytest.raises(TypeError, match=says("state", "list")):
         lrn.make_unit(name, 3, 4)(torch.zeros(5, 2, 3), ([0.0], [0.0]))
+    with pytest.raises(TypeError, match=says("made of tensors", "got an int")):
+        lrn.make_unit(name, 3, 4)(torch.zeros(5, 2, 3), (0, 0))
 
 
 # Reset ----------------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ def test_wrong_reset_dtype(unit, dtype):
 
 def test_reset_is_not_a_tensor(unit):
     """Nor a list of lists."""
-    with pytest.raises(TypeError, match=says("reset must be a bool tensor", "got list")):
+    with pytest.raises(TypeError, match=says("reset must be a bool tensor", "got a list")):
         unit(torch.zeros(5, 2, 3), reset=[[True, False]] * 5)
 
 

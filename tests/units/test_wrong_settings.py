@@ -238,9 +238,10 @@ def test_step_of_a_sequence(name, batch_first, shape):
 
 @names
 def test_step_of_wrong_width(name):
-    """The same words as for a whole sequence."""
-    with pytest.raises(ValueError, match=says("3 features", "got 7")):
-        lrn.make_unit(name, 3, 4).step(torch.zeros(2, 7))
+    """The same words as for a whole sequence, and the shape that was given."""
+    for shape in ((2, 7), (7,)):
+        with pytest.raises(ValueError, match=says("3 features", f"got 7: shape {shape}")):
+            lrn.make_unit(name, 3, 4).step(torch.zeros(shape))
 
 
 @pytest.mark.parametrize("shape", [(5, 2, 7), (7,), ()])
@@ -272,7 +273,8 @@ def test_project_of_wrong_dtype(name):
 def test_recur_of_something_not_projected(name):
     """The recurrence reads the projection's width, not the input's."""
     unit = lrn.make_unit(name, 300, 4)
-    with pytest.raises(ValueError, match=says(f"{4 * unit.gates} features", "got 300")):
+    words = (name.upper(), "input of recur is the output of project", f"{4 * unit.gates} features", "got 300")
+    with pytest.raises(ValueError, match=says(*words)):
         unit.recur(torch.zeros(5, 2, 300))
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from lrn.checks import count
+from lrn import checks
 from lrn.migration import calls
 from lrn.migration.carried import carry_hooks, describe
 from lrn.migration.int8 import INT8, Int8Linear, Int8Unit, int8_unit, why_missing
@@ -82,8 +82,8 @@ def quantize(
     ...     output, state = small(torch.randn(5, 2, 64))
     """
     if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be an nn.Module, got {type(model).__name__}")
-    count("tokens", tokens)
+        raise TypeError(f"model must be an nn.Module, got {checks.kind(model)}")
+    checks.count("tokens", tokens)
     missing = why_missing()
     if missing:
         raise RuntimeError(f"torch's int8 kernels cannot run here: {missing}")

@@ -24,21 +24,28 @@ SHAPES = {
 def check_tensor(unit: str, x: object) -> None:
     if not isinstance(x, Tensor):
         refuse_proxy(unit, x)
-        raise TypeError(f"{unit}: input must be a Tensor or a PackedSequence, got {type(x).__name__}")
+        raise TypeError(f"{unit}: input must be a Tensor or a PackedSequence, got {kind(x)}")
 
 
-def check_input(unit: str, x: Tensor, features: int, parameter: Tensor, layout: str) -> None:
+def check_input(
+    unit: str, x: Tensor, features: int, parameter: Tensor, layout: str, projected: bool = False
+) -> None:
     check_tensor(unit, x)
     shapes = SHAPES[layout]
     if x.dim() not in shapes:
         allowed = " or ".join(shapes.values())
         raise ValueError(f"{unit}: input must be {allowed}, got {x.dim()} dimensions: shape {tuple(x.shape)}")
     if x.shape[-1] != features:
-        raise ValueError(
-            f"{unit}: input must have {features} features in its last dimension, "
-            f"got {x.shape[-1]}: shape {tuple(x.shape)}"
-        )
+        raise wrong_features(unit, x, features, projected)
     check_kind(unit, x, parameter)
+
+
+def wrong_features(unit: str, x: Tensor, features: int, projected: bool = False) -> ValueError:
+    what = "input of recur is the output of project and" if projected else "input"
+    return ValueError(
+        f"{unit}: {what} must have {features} features in its last dimension, "
+        f"got {x.shape[-1]}: shape {tuple(x.shape)}"
+    )
 
 
 def check_kind(unit: str, x: Tensor, parameter: Tensor) -> None:
@@ -59,19 +66,17 @@ def check_state(unit: str, state: object, parts: int, shape: tuple[int, ...], x:
     """The state's tensors, ``parts`` of them, each of ``shape``."""
     if parts == 1:
         if not isinstance(state, Tensor):
-            given = f"a {type(state).__name__}"
-            if isinstance(state, tuple | list):
-                given += f" of {len(state)}"
+            given = kind(state) + (f" of {len(state)}" if isinstance(state, tuple | list) else "")
             raise TypeError(f"{unit}: state must be one tensor {list(shape)}, got {given}")
         tensors = [state]
     else:
         if not isinstance(state, tuple | list) or len(state) != parts:
-            given = f"{len(state)} tensors" if isinstance(state, tuple | list) else type(state).__name__
+            given = f"{len(state)} tensors" if isinstance(state, tuple | list) else kind(state)
             raise TypeError(f"{unit}: state must be a pair (h, c), each {list(shape)}, got {given}")
         tensors = list(state)
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{unit}: state must be made of tensors, got a {type(tensor).__name__}")
+            raise TypeError(f"{unit}: state must be made of tensors, got {kind(tensor)}")
         if tuple(tensor.shape) != shape:
             raise ValueError(f"{unit}: state must have shape {list(shape)}, got {list(tensor.shape)}")
         _check_dtype(unit, "state", tensor, x.dtype)
@@ -113,7 +118,7 @@ def check_lengths(
 
 def check_reset(reset: Tensor | PackedSequence, input: Tensor, batch_dim: int) -> Tensor:
     if not isinstance(reset, Tensor) or reset.dtype != torch.bool:
-        given = reset.dtype if isinstance(reset, Tensor) else type(reset).__name__
+        given = reset.dtype if isinstance(reset, Tensor) else kind(reset)
         raise TypeError(f"reset must be a bool tensor, got {given}")
     if reset.shape != input.shape[:-1]:
         raise ValueError(

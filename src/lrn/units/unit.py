@@ -29,6 +29,7 @@ from lrn.units.checks import (
     check_reset,
     check_state,
     check_tensor,
+    wrong_features,
 )
 from lrn.units.tracing import node, refuse_scripting, refuse_tracing
 
@@ -272,6 +273,8 @@ class Unit(nn.Module):
             raise ValueError(
                 f"{self._name}.step: input must be [B, I] or [I], got shape {tuple(input.shape)}"
             )
+        if input.shape[-1] != self.input_size:
+            raise wrong_features(self._name, input, self.input_size)
         time = 1 if self.batch_first and input.dim() == 2 else 0
         output, state = self(input.unsqueeze(time), state)
         return output.squeeze(time), state
@@ -320,7 +323,7 @@ class Unit(nn.Module):
         def walk(x: Tensor, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
             return self._recur(layer, x, state, rows)
 
-        return self._run(walk, 1, width, projected, state, lengths, reset, packs=False)
+        return self._run(walk, 1, width, projected, state, lengths, reset, projected=True)
 
     @property
     def _first_weight(self) -> Tensor:
@@ -359,16 +362,16 @@ class Unit(nn.Module):
         lengths: Tensor | Sequence[int] | None,
         reset: Tensor | PackedSequence | None,
         *,
-        packs: bool = True,
+        projected: bool = False,
     ) -> tuple[Tensor | PackedSequence, UserState]:
         """Bring any input to rows and one state tensor, run ``body`` on them, and bring the results back.
 
-        ``packs`` says whether ``body`` is enough work for padding to be left out of it.
+        Where the input is ``projected``, ``body`` is too little work for padding to be left out of it.
         """
         refuse_tracing(self._name)
         parameter = self._first_weight
         if isinstance(input, PackedSequence):
-            check_input(self._name, input.data, features, parameter, "packed")
+            check_input(self._name, input.data, features, parameter, "packed", projected)
             if lengths is not None:
                 raise ValueError("a PackedSequence carries its own lengths; lengths must be None")
             marks = check_packed_reset(reset, input)
@@ -382,7 +385,8 @@ class Unit(nn.Module):
             packed = PackedSequence(output, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
             return packed, self._write_state(final, batched=True)
 
-        check_input(self._name, input, features, parameter, "batch" if self.batch_first else "time")
+        layout = "batch" if self.batch_first else "time"
+        check_input(self._name, input, features, parameter, layout, projected)
         batched = input.dim() == 3
         batch_dim = 0 if self.batch_first else 1
         x = input if batched else input.unsqueeze(batch_dim)
@@ -393,7 +397,7 @@ class Unit(nn.Module):
         if lengths is not None:
             rows.lengths, rows.host_lengths = check_lengths(lengths, batch, steps, x.device)
         start = self._read_state(state, layers, batch, x, batched)
-        if packs and packing.pays(x, rows):
+        if not projected and packing.pays(x, rows):
             output, final = packing.Packing.of(rows, steps).run(body, x, start, rows.reset)
         else:
             if rows.lengths is not None:  # or a NaN in the padding would reach the weights' gradient
