@@ -13,7 +13,7 @@ LEARNING = {
         unit="lrn", drop_weights=0.3, experts=2, drop_latent=0.2, small_batch=2, ar=2, tar=1
     ),
     "lstm-averaged-sgd": flags(
-        unit="lstm", optimizer="sgd", schedule="constant", lr=60, nonmono=1, epochs=5, drop_weights=0.1
+        unit="lstm", optimizer="sgd", schedule="constant", lr=15, nonmono=1, epochs=5, drop_weights=0.1
     ),
     "lrn-bf16": flags(precision="bf16"),
     "lrn-adadelta-plateau": flags(

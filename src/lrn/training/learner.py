@@ -110,6 +110,7 @@ class Learner(ABC, Generic[Config, Model, Batch]):
 
     monitor = "loss"  # the figure of validation by which the best weights are chosen
     more_is_better = False
+    largest_loss = math.inf  # that there can be
 
     def __init__(self, config: Config, model: Model) -> None:
         self.config, self.model = config, model

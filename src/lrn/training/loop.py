@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TIMES, MORE = 1.5, 5.0  # a loss is hopeless at so many times that of the first step, and by so much more
+TIMES, MORE = 6, 5.0  # a loss is hopeless at so many times that of the first step, and by so much more
 FEWEST = 3  # losses that can tell
 
 
@@ -154,14 +154,14 @@ class Loop:
         """Raise a ValueError if the losses that were read are finite, but so large that nothing is learnt.
 
         An untrained model guesses, and its loss is that of a guess; several times as much is no matter of
-        chance, and no figure of such a model means anything.
+        chance, and no figure of such a model means anything. Where losses are bounded, so is halfway there.
         """
         learner, first = self.learner, self.learner.first_loss
         done, losses = learner.progress, learner.progress.losses
         if first is None or len(losses) < FEWEST:
             return
         loss = median(losses)
-        if loss > max(first * TIMES, first + MORE):
+        if loss > min(max(first * TIMES, first + MORE), (first + learner.largest_loss) / 2):
             where = f"the loss up to epoch {len(done.epoch_seconds)}, step {done.step:,} of all,"
             raise ValueError(f"{where} is about {loss:.4g}, and was {first:.4g} at first: {_lower(learner)}")
 

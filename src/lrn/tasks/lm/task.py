@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from torch import Tensor
 
+from lrn.nn.softmax import EPSILON
 from lrn.report.views import View
 from lrn.tasks.asking import Answer, Field, Request, Settings, Slider
 from lrn.tasks.base import Loaded, Progress, Score, Task, TaskLearner
@@ -84,6 +85,8 @@ def _check_length(data: Corpus, what: str, stream: Tensor, flag: str, columns: i
 
 class LMLearner(TaskLearner[LMConfig, Corpus, Kept, LanguageModel, TextBatch]):
     """The training of a language model on a corpus."""
+
+    largest_loss = -math.log(EPSILON)  # of a word that is given no probability at all
 
     def __init__(self, task: LMTask, loaded: LoadedModel, data: Corpus) -> None:
         super().__init__(task, loaded, data)
