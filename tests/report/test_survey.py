@@ -43,6 +43,11 @@ def test_a_training_that_came_to_nothing_is_the_last():
     assert "nan" in survey.rows({"lm": worse})[1][3]
 
 
+def test_units_that_are_level():
+    level = with_unit(results(("lstm", "gru", "lrn")), "lstm", scores=(102.0, 104.0))
+    assert "number 2 of 3 on lm (level with 1 other)." in survey.summary({"lm": level})[1]
+
+
 def test_without_lrn_the_first_unit_is_the_measure():
     found = {"lm": results(("lstm", "gru"))}
     times, quality = survey.summary(found)

@@ -67,18 +67,30 @@ def summary(found: Mapping[str, Comparison]) -> list[str]:
             times.append(f"{unit} {statistics.geometric_mean(ratios):.2f}{span}")
     if times:
         lines.append(f"A training step takes, in {standard}'s, by geometric mean: {', '.join(times)}.")
-    places = [f"{_place(results)} of {len(results.units)} on {task}" for task, results in both.items()]
+    places = [f"{_place(results)} on {task}{_level(results)}" for task, results in both.items()]
     lines.append(f"By quality {standard} is number {', '.join(places)}.")
     if any(len(results.seeds) == 1 for results in found.values()):
         lines.append("One seed cannot tell whether a difference of quality is the unit's or chance.")
     return lines
 
 
-def _place(results: Comparison) -> int:
-    """At which place the standard is by its score, the best being 1; no finite score is worse than any."""
+def _place(results: Comparison) -> str:
+    """At which place the standard is by its score, the best being 1, and of how many."""
+    scores = _scores(results)
+    return f"{1 + sum(score < scores[results.standard] for score in scores.values())} of {len(scores)}"
+
+
+def _level(results: Comparison) -> str:
+    """How many others have the standard's score to the last digit; "" if none."""
+    scores = _scores(results)
+    others = sum(score == scores[results.standard] for score in scores.values()) - 1
+    return f" (level with {others} other{'s' if others > 1 else ''})" if others else ""
+
+
+def _scores(results: Comparison) -> dict[str, float]:
+    """The score of every unit, the lower the better; no finite score is worse than any."""
     sign = 1 if results.lower_is_better else -1
-    scores = {u: sign * r.mean if math.isfinite(r.mean) else math.inf for u, r in results.units.items()}
-    return 1 + sum(score < scores[results.standard] for score in scores.values())
+    return {u: sign * r.mean if math.isfinite(r.mean) else math.inf for u, r in results.units.items()}
 
 
 def terminal(found: Mapping[str, Comparison]) -> Table:
