@@ -85,3 +85,8 @@ def test_without_a_score_or_a_unit_there_is_nothing_to_compare():
         UnitResult(1, (), (), TIME)
     with pytest.raises(ValueError, match="must have a unit"):
         results(units={})
+
+
+def test_the_title_says_which_seeds():
+    assert results().title == "lm, preset quick, seeds 1, 2"
+    assert results(seeds=(3,)).title == "lm, preset quick, seed 3"

@@ -152,7 +152,8 @@ class Comparison:
     def title(self) -> str:
         """What was compared, in a line."""
         seeds = ", ".join(map(str, self.seeds))
-        return f"{self.task}, preset {self.config.get('preset')}, seeds {seeds}"
+        several = "s" if len(self.seeds) > 1 else ""
+        return f"{self.task}, preset {self.config.get('preset')}, seed{several} {seeds}"
 
     @property
     def times(self) -> dict[str, Timing]:
