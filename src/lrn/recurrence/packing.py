@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lrn.recurrence import modes
-from lrn.recurrence.rows import Rows
+from lrn.recurrence.rows import Rows, on
 
 TOKENS = 2048  # in a batch with fewer, packing costs about what it saves
 MOST = (
@@ -39,15 +40,23 @@ class Packing:
 
     @staticmethod
     def of(rows: Rows, steps: int, device: torch.device | str = "cpu") -> Packing:
-        """The packing of rows whose lengths the host knows, not all of them 0."""
-        assert rows.host_lengths is not None
-        lengths, order = torch.tensor(rows.host_lengths).sort(descending=True, stable=True)
-        order = order[lengths > 0]
-        real = torch.arange(int(lengths[0]))[:, None] < lengths[: len(order)]  # [T, B]
-        step, row = real.nonzero().unbind(1)
-        row = order[row]
-        places = row * steps + step if rows.batch_first else step * rows.batch + row
-        return Packing(places.to(device), order.to(device), real.sum(1))
+        """The packing of rows whose lengths the host knows, not all of them 0.
+
+        It is worked out from these numbers alone: tensors may have none, as while a graph is traced.
+        """
+        lengths = rows.host_lengths
+        assert lengths is not None
+        across, along = (steps, 1) if rows.batch_first else (1, rows.batch)
+        order = sorted((b for b in range(rows.batch) if lengths[b] > 0), key=lambda b: -lengths[b])
+        starts, places, sizes = [b * across for b in order], [], []
+        filled = len(order)
+        for t in range(lengths[order[0]]):
+            while lengths[order[filled - 1]] <= t:
+                filled -= 1
+            sizes.append(filled)
+            places += [start + t * along for start in starts[:filled]]
+        on_host = torch.frombuffer(array("q", sizes), dtype=torch.int64)
+        return Packing(on(torch.device(device), places), on(torch.device(device), order), on_host)
 
     def run(self, body: Body, x: Tensor, state: Tensor, reset: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Run ``body`` on the real tokens of ``x``; returns its output in padded form, and all rows' states.
