@@ -44,6 +44,9 @@ def _find_onednn_linear() -> Callable[..., Tensor] | None:
 onednn_linear: Callable[..., Tensor] | None = _find_onednn_linear()
 """``F.linear`` by oneDNN, with three more arguments that say what follows it; None where torch has it not."""
 
+unsafe_view: Callable[[Tensor, list[int]], Tensor] = torch.ops.aten._unsafe_view.default
+"""``x.view(shape)`` that autograd does not take for a view: what is seen so must have no other owner."""
+
 AUTOCAST_KEYS = tuple(key for key in torch._C.DispatchKey.__members__ if key.startswith("Autocast"))
 """Autocast's dispatch key of every type of device that torch knows."""
 

@@ -114,7 +114,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     else:
         found = _write(x.new_empty(rows, outputs), flat, weight, bias)
     # not a view, which autograd would let nobody change in place
-    return torch.ops.aten._unsafe_view.default(found, [*x.shape[:-1], outputs])  # type: ignore[no-any-return]
+    return modes.unsafe_view(found, [*x.shape[:-1], outputs])
 
 
 def _write(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
