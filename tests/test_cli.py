@@ -465,6 +465,7 @@ def test_stopped_while_it_imports(where, says, tmp_path):
     )
     code = (
         "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whatever the tests were started with
         "from lrn import cli\n"
         "def interrupt(): os.kill(os.getpid(), signal.SIGINT)\n"
         "def command(words):\n"
